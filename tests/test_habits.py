@@ -201,7 +201,7 @@ ORDERLESS = {
 def test_what_has_no_order_is_no_list(where, what, tmp_path):
     call, right = ENTRANCES[where]
     call(right, tmp_path)
-    words = r"whose entries have an order$|is a masked array; |; expected a share of the data, "
+    words = r"whose entries have an order$|is a masked array; |; expected a fraction of the data, "
     with pytest.raises(TypeError, match=words):
         call(ORDERLESS[what](right), tmp_path)
 

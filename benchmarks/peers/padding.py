@@ -8,7 +8,7 @@ from torch import nn
 
 from npformer.core import Padding, cores
 from npformer.core.inputs import Sequences
-from npformer.data.lengths import shuffled_by_length
+from npformer.data.lengths import shuffle_by_length
 
 
 def epoch(sizes, vocabulary, texts, batch):
@@ -27,7 +27,7 @@ def epoch(sizes, vocabulary, texts, batch):
     optimizer = torch.optim.Adam(parameters, lr=1e-3)
     lengths = Sequences(x, Padding(mask)).lengths()
     for number in range(2):
-        order = shuffled_by_length(lengths, batch, np.random.default_rng(number))
+        order = shuffle_by_length(lengths, batch, np.random.default_rng(number))
         began = time.perf_counter()
         for start in range(0, len(order), batch):
             rows = order[start : start + batch]

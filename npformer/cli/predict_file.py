@@ -16,7 +16,7 @@ import numpy as np
 
 from npformer.cli import common
 from npformer.cli.trained import Trained, refuse_options_of_tables
-from npformer.data.tables import SUFFIXES, kind_of
+from npformer.data.tables import SUFFIXES, table_format
 from npformer.tasks.estimators import Classifier, TextClassifier, TextFiller, TextTranslator
 from npformer.tasks.estimators.filling import fill
 from npformer.tasks.sources.file_task import Part
@@ -226,7 +226,7 @@ def named_table(words: list[str]) -> str | None:
     for word in words:
         if not word or any(c.isspace() for c in word):
             continue
-        if word == "-" or kind_of(Path(word)) is not None:
+        if word == "-" or table_format(Path(word)) is not None:
             if len(words) > 1:
                 raise ValueError(
                     f"{word} is a table, and there is more; expected one table, or texts, not both"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import npformer
-from npformer.data.text_file import named
+from npformer.data.text_file import display_name
 from npformer.training.storage.checkpoint_folder import CHECKPOINT, reserve
 from npformer.training.storage.drawn import DRAWN, KIND
 from npformer.training.storage.files import write_whole
@@ -93,7 +93,7 @@ class RunFolder:
         if self.saved is None:
             return "files of an earlier run"
         saved = self.saved["options"]
-        return f"a run of {named(str(saved.get('task')))} with {saved.get('mixer')}"
+        return f"a run of {display_name(str(saved.get('task')))} with {saved.get('mixer')}"
 
     def _left(self) -> list[Path]:
         """Return the results of an earlier run; its own description alone is no loss."""

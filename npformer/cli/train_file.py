@@ -13,7 +13,7 @@ from npformer.cli.model_settings import given_options, model_for
 from npformer.cli.options import NEXT
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
-from npformer.data.text_file import named
+from npformer.data.text_file import display_name
 from npformer.tasks.estimators import Estimator
 from npformer.tasks.sources.choice import OF_TASK, chosen_task
 from npformer.tasks.sources.doubts import doubt_features
@@ -85,7 +85,7 @@ class _CheckTest(npformer.Callback):
         """Check the test part, once."""
         if state.model is self.model.models_[0] and len(self.test):
             name = self.task.file if as_share(self.task.test) is not None else self.task.test
-            self.model.check_measurable(named(name), *self.test.data())
+            self.model.check_measurable(display_name(name), *self.test.data())
 
 
 def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from npformer.cli.model_settings import given_options
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks
 from npformer.data.tables import read_table
-from npformer.data.text_file import named
+from npformer.data.text_file import display_name
 from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.estimators import Estimator
 from npformer.tasks.estimators.filling import CONFIG
@@ -199,7 +199,7 @@ class Trained:
             return test
         part = self.read(options.input, options, labelled=True)
         if task is not None and task.kind in ("texts", "series", "unlabelled"):
-            kind, file = KINDS[task.kind].samples, named(options.input)
+            kind, file = KINDS[task.kind].samples, display_name(options.input)
             try:
                 doubt_known(kind, task.keys(self._parts()["train"]), task.keys(part), file)
             except (OSError, ValueError):

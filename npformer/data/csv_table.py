@@ -1,4 +1,4 @@
-"""Tables in CSV: fields between delimiters, under a heading or without one."""
+"""Tables in CSV: fields between delimiters, with or without a heading."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from npformer.core.support.shared_change import SharedChange
-from npformer.data.headings import distinct_names, has_no_heading, names_of_places
+from npformer.data.headings import distinct_names, has_no_heading, position_names
 
 large_fields = SharedChange(lambda: csv.field_size_limit(2**31 - 1), csv.field_size_limit)
-"""``with large_fields():`` lets a field hold a whole book; the limit is that of the module."""
+"""``with large_fields():`` raises the limit of module `csv`: a field can then hold a whole book."""
 
 
 class CsvTable(NamedTuple):
@@ -32,22 +32,23 @@ class _Rows(NamedTuple):
 def read_csv_table(path: Path, text: str) -> CsvTable:
     """Return the columns of a table."""
     excel = re.match(r"sep=(.)(?:\r\n?|\n)", text)
-    if excel:  # its row is empty now
+    if excel:  # keep only its line break, so that line numbers stay the same
         text = text[excel.end() - 1 :]
-    first = next(io.StringIO(text[bool(excel) :], newline=""), "")  # "\r" alone may end a line
-    if not first.strip():
-        what = f"{path} {'has no heading' if first else 'is empty'}"
-        raise ValueError(f"{what}; expected the names of the columns, and rows")
-    rows, lines = _rows(path, text, excel[1] if excel else _delimiter(path, first))
+    first_line = next(io.StringIO(text[bool(excel) :], newline=""), "")  # a lone "\r" ends it, too
+    if not first_line.strip():
+        problem = f"{path} {'has no heading' if first_line else 'is empty'}"
+        raise ValueError(f"{problem}; expected the names of the columns, and rows")
+    delimiter = excel[1] if excel else _delimiter(path, first_line)
+    rows, lines = _rows(path, text, delimiter)
     if has_no_heading(path, rows):
-        names = names_of_places(len(rows[0]))
+        names = position_names(len(rows[0]))
         return CsvTable(dict(zip(names, _columns(rows), strict=True)), lines, has_heading=False)
     names = distinct_names(path, rows[0])
-    columns = dict(zip(names, _columns(rows[1:]), strict=False))  # none without rows
+    columns = dict(zip(names, _columns(rows[1:]), strict=False))  # empty without rows
     unnamed = [name for name, word in zip(names, rows[0], strict=True) if not word.strip()]
     if len(unnamed) < len(names):
         for name in unnamed:
-            if not any(columns.get(name, ())):  # what a delimiter at the end of each line makes
+            if not any(columns.get(name, ())):  # made by a delimiter at the end of each line
                 columns.pop(name, None)
     return CsvTable(columns, lines[1:], has_heading=True)
 
@@ -57,49 +58,52 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _delimiter(path: Path, heading: str) -> str:
-    tabs = any(suffix.lower() in (".tsv", ".tab") for suffix in path.suffixes)
-    # The first of equals, so a comma if there is none.
-    return "\t" if tabs else max(",;\t|", key=re.sub('"[^"]*"', "", heading).count)
+    """Return a tab for .tsv and .tab, else the most frequent delimiter outside quotes."""
+    if any(suffix.lower() in (".tsv", ".tab") for suffix in path.suffixes):
+        return "\t"
+    unquoted = re.sub('"[^"]*"', "", heading)
+    return max(",;\t|", key=unquoted.count)  # a tie goes to the first: a comma, if none occurs
 
 
 def _rows(path: Path, text: str, delimiter: str) -> _Rows:
-    """Return the rows that are not empty, all equally long, and the line in which each begins."""
+    """Return the rows that are not empty, all of equal length, and the line where each begins."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
-    ended = 0  # the line in which the last row ended
+    last_line = 0  # of the previous row
     try:
         with large_fields():
             for row in reader:
                 if row:
                     rows.append(row)
-                    lines.append(ended + 1)
-                ended = reader.line_num
+                    lines.append(last_line + 1)
+                last_line = reader.line_num
     except csv.Error as error:
-        _check_widths(path, text, rows, lines, delimiter)  # a fault in an earlier line
-        raise _error(path, text, error, ended + 1, reader.line_num) from None
-    rows = _without_end(rows)
+        _check_widths(path, text, rows, lines, delimiter)  # an earlier line may be at fault
+        raise _error(path, text, error, last_line + 1, reader.line_num) from None
+    rows = _drop_empty_last_fields(rows)
     _check_widths(path, text, rows, lines, delimiter)
     return _Rows(rows, lines)
 
 
-def _without_end(rows: list[list[str]]) -> list[list[str]]:
-    """Return rows without the empty field that a delimiter at their end makes, if all have one.
+def _drop_empty_last_fields(rows: list[list[str]]) -> list[list[str]]:
+    """Return rows without the empty field after a trailing delimiter, if every row has one.
 
-    A heading may have it as well, and then stays as it is. Where columns at the end have no names,
-    rows may end before them.
+    If the heading has that field as well, nothing is removed. Rows may leave out the fields of
+    trailing columns without a name.
     """
     width = len(rows[0])
     if len(rows) > 1 and all(len(row) == width + 1 and not row[-1] for row in rows[1:]):
         return [rows[0], *(row[:-1] for row in rows[1:])]
-    named = max((i for i, word in enumerate(rows[0], start=1) if word.strip()), default=width)
-    return [row + [""] * (width - len(row)) if len(row) >= named else row for row in rows]
+    positions_with_name = [i for i, word in enumerate(rows[0], start=1) if word.strip()]
+    least_width = max(positions_with_name, default=width)
+    return [row + [""] * (width - len(row)) if len(row) >= least_width else row for row in rows]
 
 
 def _check_widths(
     path: Path, text: str, rows: list[list[str]], lines: list[int], delimiter: str
 ) -> None:
-    """Raise ValueError for the first row that has another number of fields than the heading."""
+    """Raise ValueError for the first row whose number of fields differs from the heading's."""
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(rows[0]):
             advice = f"Put fields that hold a {delimiter!r} or a line break in double quotes"
@@ -110,7 +114,7 @@ def _check_widths(
 
 
 def _error(path: Path, text: str, error: csv.Error, first: int, last: int) -> ValueError:
-    """Return the error for a row, in some lines, of which the quotation marks do not pair up."""
+    """Return the error for a row with unpaired quotation marks, from line `first` to `last`."""
     advice = _backslash(text, first, last)
     if "unexpected end of data" in str(error):
         rule = 'A mark that belongs to the text is written twice, "", in a field in quotation marks'
@@ -122,7 +126,7 @@ def _error(path: Path, text: str, error: csv.Error, first: int, last: int) -> Va
 
 
 def _backslash(text: str, first: int, last: int) -> str:
-    r"""Return what to do about marks that are written \" in some lines; "" if there are none."""
+    r"""Return advice on quotation marks escaped as \" between two lines; "" if none is."""
     for number, line in enumerate(io.StringIO(text, newline=""), start=1):
         if first <= number <= last and '\\"' in line:
             return (

@@ -7,7 +7,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.dataset import Dataset
-from npformer.data.raw_data import packaged_arrays
+from npformer.data.raw_data import read_packaged_arrays
 
 SPLITS = ("stratified", "ordered")
 
@@ -18,7 +18,7 @@ def digits(split: str = "stratified", dtype: str = "float32") -> Dataset:
     Parameters
     ----------
     split : {"stratified", "ordered"}
-        "stratified": a random 20 % of each class are for testing. This is exactly the split of
+        "stratified": a random 20 % of each class is for testing. This is exactly the split of
         scikit-learn's ``train_test_split(test_size=0.2, random_state=0, stratify=y)``, so that
         results can be compared. The same people wrote the training and the test samples.
         "ordered": the last 20 % of the file are for testing. Other people wrote them, which makes
@@ -32,9 +32,11 @@ def digits(split: str = "stratified", dtype: str = "float32") -> Dataset:
     """
     checks.choice("split", split, SPLITS)
     checks.choice("dtype", dtype, checks.FLOATS)
-    stored = packaged_arrays("digits.npz")
-    images, labels = stored["images"], stored["labels"].astype("int64")
-    train, test = stored["stratified_train"], stored["stratified_test"]
+    stored = read_packaged_arrays("digits.npz")
+    images = stored["images"]
+    labels = stored["labels"].astype("int64")
+    train = stored["stratified_train"]
+    test = stored["stratified_test"]
     x = images.astype(dtype) / 8.0 - 1.0
     if split == "ordered":
         cut = len(x) - len(test)

@@ -1,9 +1,9 @@
-"""Files of another format than their names say, known by their first bytes."""
+"""Files whose first bytes show another format than their names."""
 
 from pathlib import Path
 
 POINTER = b"version https://git-lfs.github.com/spec/"
-"""How a file begins that Git LFS leaves in place of a large one."""
+"""First bytes of the file that Git LFS leaves in place of a large one."""
 
 EXPORT = "Open it in Excel or LibreOffice, and save it as CSV UTF-8"
 UNPACK = "Unpack it, and name the file in it"
@@ -23,7 +23,7 @@ STARTS = {
     b"SQLite format 3\0": ("an SQLite database", "Export the table as CSV"),
     b"\x89HDF\r\n\x1a\n": ("an HDF5 file", "Write its table as CSV"),
     b"ARROW1": ("an Arrow file", "Write its table as Parquet or CSV"),
-    b"%PDF-": ("a PDF file", "Write its table or its text into a file of its own"),
+    b"%PDF-": ("a PDF file", "Write its table or its text into a separate file"),
     b"{\\rtf": ("a file in rich text format", "Save it as plain text in UTF-8"),
     b"BZh": ("compressed by bzip2", UNPACK),
     b"\xfd7zXZ\0": ("compressed by xz", UNPACK),
@@ -31,24 +31,24 @@ STARTS = {
     b"7z\xbc\xaf\x27\x1c": ("a 7z archive", UNPACK),
     b"Rar!\x1a\x07": ("a RAR archive", UNPACK),
 }
-"""What a file is that begins with some bytes, and what to do."""
+"""By its first bytes: what a file is, and what to do with it."""
 
 PAGES = (b"<!doctype html", b"<html", b"<?xml", b"<table")
-"""How pages begin, which are often downloaded in place of the table on them."""
+"""First bytes of web pages, often downloaded in place of the table that they show."""
 
 
-def check_format(name: str, content: bytes, wanted: str) -> None:
-    """Raise ValueError for bytes that are no text, or stand for another file; else do nothing.
+def check_format(name: str, content: bytes, expected: str) -> None:
+    """Raise ValueError for bytes of a known binary format, or of a pointer to another file.
 
-    `name` is that of the file; `wanted` says what was expected.
+    `name` is the name of the file; `expected` says what it should have been.
     """
     for start, (format, advice) in STARTS.items():
         if content.startswith(start):
-            raise ValueError(f"{name} is {format}; expected {wanted}. {advice}")
+            raise ValueError(f"{name} is {format}; expected {expected}. {advice}")
 
 
 def check_is_no_pointer(path: Path) -> None:
-    """Raise ValueError for a pointer of Git LFS in place of a file; else do nothing."""
+    """Raise ValueError if a file is a pointer that Git LFS left in its place."""
     if not path.is_file():  # reading a pipe or a device could wait forever
         return
     with path.open("rb") as file:
@@ -59,7 +59,7 @@ def check_is_no_pointer(path: Path) -> None:
 
 
 def check_is_no_page(name: str, text: str) -> None:
-    """Raise ValueError for a page of the web in place of a table."""
+    """Raise ValueError for a web page in place of a table."""
     if text.lstrip()[:20].lower().encode("utf-8", "replace").startswith(PAGES):
         raise ValueError(
             f"{name} is a page in HTML or XML; expected a table. Download the file itself: on "

@@ -28,7 +28,7 @@ def _dataset(
     n_classes: int,
     labels: str = "sequence",
 ) -> Dataset:
-    """Return what `draw` draws, after its sizes were checked; `length` is for errors."""
+    """Check the sizes and return what `draw` draws; `length` is for messages about memory."""
     train = checks.positive("train", train)
     checks.whole("the number of token ids", vocab_size, at_least=1)
     rng = generators.from_seed(seed)

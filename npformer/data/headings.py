@@ -1,23 +1,23 @@
-"""What the columns of a table are called: by its heading, or by their places if it has none."""
+"""Names of a table's columns: from its heading, or by position if it has none."""
 
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from npformer.data.cells import as_number
+from npformer.data.cells import parse_number
 
 NAMES_OF_LABELS = ("label", "labels", "class", "target", "y")
-"""Names of a column of labels, in any case, by which a first row is known as a heading."""
+"""Names of a label column, in upper or lower case: a first row that has one is a heading."""
 
 FIRST, LAST = "first", "last"
-"""Names of the outer columns of a table without a heading, of which one may have labels."""
+"""Names of the outer columns of a table without a heading; one of them may hold labels."""
 
 
 def distinct_names(path: Path, heading: Sequence[str]) -> list[str]:
-    """Return names of columns of which none occurs twice: such names are followed by a place.
+    """Return different names for the columns: a repeated name gets the column number appended.
 
-    Nobody may ask for these columns, so they are no error yet.
+    Repeated names are no error here, because the columns may never be used.
     """
     names = [name.strip() for name in heading]
     counts = Counter(names)
@@ -25,8 +25,11 @@ def distinct_names(path: Path, heading: Sequence[str]) -> list[str]:
         name if counts[name] == 1 else f"{name}{_place(number)}".lstrip()
         for number, name in enumerate(names, start=1)
     ]
-    if twice := [name for name, n in Counter(distinct).items() if n > 1]:
-        raise ValueError(f"{path} has several columns named {twice[0]!r}; expected different names")
+    repeated = [name for name, n in Counter(distinct).items() if n > 1]
+    if repeated:
+        raise ValueError(
+            f"{path} has several columns named {repeated[0]!r}; expected different names"
+        )
     return distinct
 
 
@@ -34,24 +37,24 @@ def _place(number: int | str) -> str:
     return f" (column {number})"
 
 
-def of_name(columns: Sequence[str], name: str) -> list[str]:
-    """Return what columns are called of which several have a name in the heading."""
+def columns_named(columns: Sequence[str], name: str) -> list[str]:
+    """Return the numbered names of the columns that share a name in the heading."""
     start = _place("").rstrip(")")
     return [column for column in columns if column.startswith(f"{name}{start}".lstrip())]
 
 
-def names_of_places(n: int) -> list[str]:
+def position_names(n: int) -> list[str]:
     """Return names for the columns of a table without a heading; the inner ones are steps."""
     return [FIRST, *(f"t{i}" for i in range(1, n - 1)), LAST]
 
 
 def has_no_heading(path: Path, rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the rows of a table are series and the first has values, not names.
+    """Return whether the rows of a table are series and the first row has values, not names.
 
-    All but the label are numbers. It stands first in the UCR archive, for instance, and last in
-    others.
+    All values but the label are numbers. The label is first in the UCR archive, for instance, and
+    last in others.
     """
-    numbers: list[list[Any]] = [[as_number(word) for word in row] for row in rows[:2]]
+    numbers: list[list[Any]] = [[parse_number(word) for word in row] for row in rows[:2]]
     if len(numbers) < 2 or len(numbers[0]) < 2:
         return False
     for outer, inner in ((0, slice(1, None)), (-1, slice(None, -1))):
@@ -63,9 +66,10 @@ def has_no_heading(path: Path, rows: Sequence[Sequence[str]]) -> bool:
 def _is_label_and_values(
     path: Path, rows: Sequence[Sequence[str]], numbers: list[Any], outer: int, inner: slice
 ) -> bool:
-    """Return whether a first row is a label and values; ValueError if it may be names as well.
+    """Return whether the first row is a label and values; ValueError if it may be names as well.
 
-    `numbers` are its values, of which those in `inner` are known; the `outer` one may be a word.
+    `numbers` are its fields as numbers. The fields in `inner` are numbers; the one at `outer` may
+    be a word.
     """
     word, (first, *values) = rows[0][outer], numbers[inner]
     is_number = numbers[outer] is not None

@@ -1,4 +1,4 @@
-"""Names and values, or lists, in JSON files that others wrote."""
+"""Reading JSON files that other programs wrote: an object, or a list."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from npformer.data.formats import check_is_no_pointer
 
 
 def read_json(path: Path, kind: type = dict) -> Any:
-    """Return the content of a JSON file: names and values, or a list."""
+    """Return the content of a JSON file: an object (names and values), or a list."""
     check_is_no_pointer(path)
     try:
         if not path.is_file():  # reading a pipe or a device could wait forever

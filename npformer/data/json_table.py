@@ -13,14 +13,14 @@ from npformer.data.headings import distinct_names
 Columns = dict[str, list[Any]]
 
 SPLIT = {"columns", "data"}
-"""Names in what pandas writes with ``orient="split"``."""
+"""Names in the object that pandas writes with ``orient="split"``."""
 
 
 def read_json_table(path: Path, text: str) -> tuple[Columns, list[int] | None]:
-    """Return the columns of a table, and the line of each row if there is one in each line."""
+    """Return the columns of a table, and the line of each row if each row has its own line."""
     rows, lines = _rows(path, text)
     if len(rows) == 1 and isinstance(rows[0], dict):
-        columns = _by_columns(path, rows[0])
+        columns = _read_columns(path, rows[0])
         if columns is not None:
             return columns, None
     for i, row in enumerate(rows):
@@ -35,47 +35,50 @@ def read_json_table(path: Path, text: str) -> tuple[Columns, list[int] | None]:
 
 
 def _rows(path: Path, text: str) -> tuple[list[Any], list[int] | None]:
-    """Return the values in a file, and the line of each if there is one in each line."""
+    """Return the values in a file, and the line of each if each has its own line."""
     one_in_each_line = bool({".jsonl", ".ndjson"} & {*path.suffixes[-2:]})
     if not one_in_each_line:
         if text.lstrip().startswith("["):
-            return _parsed(path, "", text), None
+            return _parse(path, "", text), None
         only_object = _only_object(text)
         if only_object is not None:
             return [only_object], None
-    return _parsed_lines(path, text)
+    return _parse_lines(path, text)
 
 
 def _only_object(text: str) -> dict[str, Any] | None:
-    """Return the only object in a file; None if there are several, or it is broken."""
+    """Return the only object in a file; None if there are several, or if it is broken."""
     try:
         content = json.loads(text, object_pairs_hook=_record)
     except (ValueError, RecursionError):
-        return None  # the error of its line says more
+        return None  # reading line by line gives a better message
     return content if isinstance(content, dict) else None
 
 
-def _by_columns(path: Path, content: dict[str, Any]) -> Columns | None:
-    """Return the columns of an object that has a list, or values by row, for each; else None."""
+def _read_columns(path: Path, content: dict[str, Any]) -> Columns | None:
+    """Return the columns of an object with a list, or values by row, for each column; else None."""
     if content.keys() >= SPLIT and all(isinstance(content[name], list) for name in SPLIT):
         return _split(path, content["columns"], content["data"])
     if content and all(isinstance(column, dict) for column in content.values()):
-        return _by_row_names(path, content)
+        return _read_columns_by_row(path, content)
     if not any(isinstance(column, list) for column in content.values()):
         return None
     _check_is_no_list_of_rows(path, content)
-    lengths = {n: len(c) if isinstance(c, list) else a_type(c) for n, c in content.items()}
+    lengths = {
+        name: len(column) if isinstance(column, list) else a_type(column)
+        for name, column in content.items()
+    }
     if len({*lengths.values()}) > 1:
-        listed = ", ".join(f"{name!r} {n}" for name, n in [*lengths.items()][:4])
+        examples = ", ".join(f"{name!r} {length}" for name, length in [*lengths.items()][:4])
         raise ValueError(
-            f"{path} has a list for each column, with other numbers of rows: {listed}; expected "
-            "equally many"
+            f"{path} has a list for each column, with different numbers of rows: {examples}; "
+            "expected equally many"
         )
     return content
 
 
 def _check_is_no_list_of_rows(path: Path, content: dict[str, Any]) -> None:
-    """Raise ValueError for an object around a list of rows."""
+    """Raise ValueError for an object that wraps a list of rows."""
     for name, column in content.items():
         if isinstance(column, list) and column and all(isinstance(row, dict) for row in column):
             raise ValueError(
@@ -84,16 +87,16 @@ def _check_is_no_list_of_rows(path: Path, content: dict[str, Any]) -> None:
             )
 
 
-def _by_row_names(path: Path, content: dict[str, dict[str, Any]]) -> Columns:
-    """Return columns of which each has its values by the names of rows, as pandas writes them."""
-    first = [*next(iter(content.values()))]
+def _read_columns_by_row(path: Path, content: dict[str, dict[str, Any]]) -> Columns:
+    """Return columns from objects with a value for each row name, as pandas writes them."""
+    row_names = [*next(iter(content.values()))]
     for name, column in content.items():
-        if column.keys() != {*first}:
+        if column.keys() != {*row_names}:
             raise ValueError(
-                f"{path} has values by row in each column, and {name!r} has other rows than "
-                f"{next(iter(content))!r}; expected the same"
+                f"{path} has values by row in each column, and the rows of {name!r} differ from "
+                f"those of {next(iter(content))!r}; expected the same rows"
             )
-    return {name: [column[row] for row in first] for name, column in content.items()}
+    return {name: [column[row] for row in row_names] for name, column in content.items()}
 
 
 def _split(path: Path, names: list[Any], rows: list[Any]) -> Columns:
@@ -107,17 +110,18 @@ def _split(path: Path, names: list[Any], rows: list[Any]) -> Columns:
     return {name: [row[i] for row in rows] for i, name in enumerate(distinct)}
 
 
-def _parsed_lines(path: Path, text: str) -> tuple[list[Any], list[int]]:
+def _parse_lines(path: Path, text: str) -> tuple[list[Any], list[int]]:
     """Return the value in each line that is not empty, and the numbers of these lines."""
-    numbers, values = [], []
+    numbers: list[int] = []
+    values: list[Any] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             numbers.append(number)
-            values.append(_parsed(path, f": line {number}", line))
+            values.append(_parse(path, f": line {number}", line))
     return values, numbers
 
 
-def _parsed(path: Path, where: str, text: str) -> Any:
+def _parse(path: Path, where: str, text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_record)
     except (ValueError, RecursionError) as error:
@@ -127,6 +131,7 @@ def _parsed(path: Path, where: str, text: str) -> Any:
 def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        names = Counter(name for name, _ in pairs)
+        name, _ = names.most_common(1)[0]
         raise ValueError(f"an object has several values for {name!r}")
     return record

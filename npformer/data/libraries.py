@@ -1,11 +1,11 @@
-"""Libraries of the package's extras, imported when they are needed."""
+"""Optional libraries, which the extras install; each is imported when it is needed."""
 
 import importlib
 from typing import Any
 
 
 def library(name: str, extra: str, who: str, advice: str = "") -> Any:
-    """Return a module; if it cannot be imported, an ImportError says which extra brings it."""
+    """Return a module; if it cannot be imported, ImportError names the extra that installs it."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Masked tokens: what a masked language model has to guess, and how it is hidden."""
+"""Masked tokens: choose the tokens that a masked language model has to guess, and hide them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 
 from npformer.core import Context, backend_of, checks
 from npformer.core.support.explained_errors import refuse_unknown_arguments
-from npformer.data.lists import listed
+from npformer.data.lists import check_list
 from npformer.functional import NO_LABEL
 from npformer.functional.embedding import check_ids
 from npformer.models.batch import Batch
 
 Hidden = tuple[np.ndarray, np.ndarray]
-"""Inputs, in which some tokens are hidden, and targets: the ids of these, and -1 elsewhere."""
+"""Inputs with some tokens hidden, and targets: the ids of the hidden tokens, and -1 elsewhere."""
 
 
 @dataclass(frozen=True)
 class Masking:
-    """BERT's choice of tokens, and what becomes of them (Devlin et al., 2019, section 3.1).
+    """How BERT chooses tokens and hides them (Devlin et al., 2019, section 3.1).
 
-    In each row a share of the tokens is chosen, rounded, and at least one. Most of the chosen
-    become the token [MASK], some become a random token, and the rest stay as they are: the model
-    does not know which tokens it will be asked for, and so keeps them all in mind.
+    In each row a fraction of the tokens is chosen, rounded, and at least one. Most of the chosen
+    tokens become [MASK], some become a random token, and the rest stay as they are: the model does
+    not know which tokens it has to predict, and so needs a good representation of all.
 
     Parameters
     ----------
@@ -34,14 +34,14 @@ class Masking:
     mask_id : int
         The id of [MASK].
     mask_share : float
-        How many of the tokens are chosen: 0.15 in BERT, 0.3 in ModernBERT.
+        The fraction of the tokens that is chosen: 0.15 in BERT, 0.3 in ModernBERT.
     to_mask, to_random : float
-        How many of the chosen become [MASK], and how many a random token.
+        The fractions of the chosen tokens that become [MASK] and a random token.
     special_ids : collection of int
-        Ids that are never chosen, and never drawn. `mask_id` is always among them.
+        Ids that are never chosen, and never drawn as a random token. `mask_id` is always special.
     continues : collection of int
-        The ids of tokens that continue a word. If there are any, whole words are chosen, until
-        their tokens are enough: half a word is often too easy.
+        The ids of tokens that continue a word. If there are any, all tokens of a word are chosen
+        together, until there are enough: the rest of half a word is often too easy to guess.
     """
 
     vocab_size: int
@@ -53,125 +53,149 @@ class Masking:
     continues: Collection[int] = ()
 
     def __post_init__(self) -> None:
-        own = vars(self)
-        for name, ids in {"special_ids": [self.mask_id], "continues": []}.items():
-            ids += listed(name, own[name], "token ids")
-            most = self.vocab_size - 1
-            own[name] = sorted({checks.whole(f"an id in {name}", id, 0, most) for id in ids})
-        if len(own["special_ids"]) == self.vocab_size:
+        self._set("special_ids", self._check_ids("special_ids", [self.mask_id]))
+        self._set("continues", self._check_ids("continues", []))
+        if len(self.special_ids) == self.vocab_size:
             raise ValueError(f"all {self.vocab_size} ids are special; expected some to be hidden")
-        names = "mask_share", "to_mask", "to_random"
-        share, masked, random = (checks.not_negative(name, own[name]) for name in names)
-        own |= {"mask_share": share, "to_mask": masked, "to_random": random}
-        if not 0.0 < share <= 1.0 or masked + random > 1.0 + 1e-12:
+        for name in ("mask_share", "to_mask", "to_random"):
+            self._set(name, checks.not_negative(name, getattr(self, name)))
+        if not 0.0 < self.mask_share <= 1.0 or self.to_mask + self.to_random > 1.0 + 1e-12:
             raise ValueError(
-                f"mask_share is {share}, to_mask is {masked} and to_random {random}; "
-                "expected a share of the tokens, above 0 and at most 1, and two shares of the "
-                "hidden ones, at most 1 together"
+                f"mask_share is {self.mask_share}, to_mask is {self.to_mask} and to_random "
+                f"{self.to_random}; expected a fraction of the tokens, above 0 and at most 1, and "
+                "two fractions of the hidden ones, at most 1 together"
             )
 
-    def hide(self, ids: np.ndarray, kept: np.ndarray | None, draws: np.ndarray) -> Hidden:
-        """Return inputs and targets; `draws`, (batch, length, 3), are uniform in [0, 1)."""
-        ids, usual = ids.astype("int64"), np.ones(self.vocab_size, dtype=bool)
-        usual[[*self.special_ids]] = False
-        may = usual[ids] if kept is None else usual[ids] & kept
-        chosen = self._chosen(ids, may, draws[..., 0])
-        words, kind = usual.nonzero()[0], draws[..., 1]
-        drawn = words[(draws[..., 2] * len(words)).astype("int64")]
-        x = np.where(chosen & (kind < self.to_mask + self.to_random), drawn, ids)
-        x = np.where(chosen & (kind < self.to_mask), self.mask_id, x)
+    def _set(self, name: str, value: Any) -> None:
+        """Set a field of this frozen dataclass."""
+        object.__setattr__(self, name, value)
+
+    def _check_ids(self, name: str, more_ids: list[int]) -> list[int]:
+        """Return the ids of a field and some more, checked, sorted and each once."""
+        ids = [*more_ids, *check_list(name, getattr(self, name), "token ids")]
+        largest = self.vocab_size - 1
+        return sorted({checks.whole(f"an id in {name}", id, 0, largest) for id in ids})
+
+    def hide(self, ids: np.ndarray, mask: np.ndarray | None, draws: np.ndarray) -> Hidden:
+        """Return inputs and targets.
+
+        `mask` is False at padding; `draws`, (batch, length, 3), are uniform in [0, 1).
+        """
+        ids = ids.astype("int64")
+        is_ordinary = np.ones(self.vocab_size, dtype=bool)
+        is_ordinary[[*self.special_ids]] = False
+        allowed = is_ordinary[ids] if mask is None else is_ordinary[ids] & mask
+        chosen = self._choose(ids, allowed, draws[..., 0])
+        fate = draws[..., 1]  # decides whether a chosen token becomes [MASK], random, or stays
+        ordinary_ids = is_ordinary.nonzero()[0]
+        random_ids = ordinary_ids[(draws[..., 2] * len(ordinary_ids)).astype("int64")]
+        x = np.where(chosen & (fate < self.to_mask + self.to_random), random_ids, ids)
+        x = np.where(chosen & (fate < self.to_mask), self.mask_id, x)
         return x, np.where(chosen, ids, NO_LABEL)
 
-    def _chosen(self, ids: np.ndarray, may: np.ndarray, draws: np.ndarray) -> np.ndarray:
-        """Return which tokens are chosen: those of the words that draw the smallest numbers."""
-        first = places = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
-        if self.continues:  # first: where the word of each token begins
-            begins = ~np.isin(ids, [*self.continues]) | ~may
-            begins[:, 1:] |= ~may[:, :-1]
-            first = np.maximum.accumulate(np.where(begins, places, 0), axis=1)
-        draws = np.where(may, np.take_along_axis(draws, first, axis=1), np.inf)
+    def _choose(self, ids: np.ndarray, allowed: np.ndarray, draws: np.ndarray) -> np.ndarray:
+        """Return True at the chosen tokens, whose words draw the smallest numbers."""
+        positions = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
+        word_start = positions  # where the word of each token begins
+        if self.continues:
+            begins_word = ~np.isin(ids, [*self.continues]) | ~allowed
+            begins_word[:, 1:] |= ~allowed[:, :-1]
+            word_start = np.maximum.accumulate(np.where(begins_word, positions, 0), axis=1)
+        draws = np.where(allowed, np.take_along_axis(draws, word_start, axis=1), np.inf)
         order = np.argsort(draws, axis=1, kind="stable")  # the tokens of a word stay together
-        before = np.empty_like(order)  # how many tokens come before, in that order
-        np.put_along_axis(before, order, places, axis=1)
-        n = np.maximum(np.rint(self.mask_share * may.sum(axis=1, keepdims=True)), 1.0)
-        chosen: np.ndarray = may & (np.take_along_axis(before, first, axis=1) < n)
+        rank = np.empty_like(order)  # how many tokens come before each one in that order
+        np.put_along_axis(rank, order, positions, axis=1)
+        n_chosen = np.rint(self.mask_share * allowed.sum(axis=1, keepdims=True))
+        n_chosen = np.maximum(n_chosen, 1.0)
+        chosen: np.ndarray = allowed & (np.take_along_axis(rank, word_start, axis=1) < n_chosen)
         return chosen
 
-    def fixed(self, ids: np.ndarray, kept: np.ndarray | None) -> Hidden:
-        """Return inputs and targets for an evaluation: the same for a text wherever it stands."""
+    def hide_for_evaluation(self, ids: np.ndarray, mask: np.ndarray | None) -> Hidden:
+        """Return inputs and targets for an evaluation: a text always has the same tokens hidden.
+
+        Neither its row nor its padding changes them.
+        """
         draws = np.zeros((*ids.shape, 3))
-        kept = np.ones(ids.shape, dtype=bool) if kept is None else kept
-        for row, mask, numbers in zip(ids, kept, draws, strict=True):
-            tokens = row[mask].astype("<i8")
-            numbers[mask] = np.random.default_rng(zlib.crc32(tokens)).random((len(tokens), 3))
-        return self.hide(ids, kept, draws)
+        if mask is None:
+            mask = np.ones(ids.shape, dtype=bool)
+        for row_ids, row_mask, row_draws in zip(ids, mask, draws, strict=True):
+            tokens = row_ids[row_mask].astype("<i8")
+            rng = np.random.default_rng(zlib.crc32(tokens))
+            row_draws[row_mask] = rng.random((len(tokens), 3))
+        return self.hide(ids, mask, draws)
 
 
 Masking.__init__ = refuse_unknown_arguments(Masking.__init__)  # type: ignore[method-assign]
 
 
 def mask_tokens(
-    ids: Any, kept: Any, vocab_size: int, mask_id: int, rng: Any, **hiding: Any
+    ids: Any, mask: Any, vocab_size: int, mask_id: int, rng: Any, **hiding: Any
 ) -> Hidden:
-    """Choose tokens for a masked language model to guess, and hide them as BERT does.
+    """Choose tokens that a masked language model has to guess, and hide them as BERT does.
 
     Parameters
     ----------
     ids : int array, shape (batch, length)
-    kept : bool array, shape (batch, length), or None
-        The mask: False at padding, which is never chosen.
+    mask : bool array, shape (batch, length), or None
+        False at padding, which is never chosen.
     vocab_size, mask_id : int
     rng : numpy.random.Generator
     **hiding
-        mask_share, to_mask, to_random, special_ids, continues: those of `Masking`.
+        mask_share, to_mask, to_random, special_ids, continues: parameters of `Masking`.
 
     Returns
     -------
     inputs : int array, shape (batch, length)
-        What the model sees.
+        With some of the chosen tokens replaced.
     targets : int64 array, shape (batch, length)
         The ids of the chosen tokens, and -1 elsewhere.
     """
-    backend_of(ids=ids) if kept is None else backend_of(ids=ids, kept=kept)
+    if mask is None:
+        backend_of(ids=ids)
+    else:
+        backend_of(ids=ids, mask=mask)
     checks.instance("rng", rng, np.random.Generator, "Write numpy.random.default_rng(0)")
     vocab_size = checks.positive("vocab_size", vocab_size)
     mask_id = checks.whole("mask_id", mask_id, 0, vocab_size - 1)
     checks.shape("ids", ids, ("batch", "length"))
     check_ids("ids", ids, vocab_size, f"vocab_size is {vocab_size}")
-    if kept is not None:
-        checks.mask("kept", kept, ids.shape)
-    return Masking(vocab_size, mask_id, **hiding).hide(ids, kept, rng.random((*ids.shape, 3)))
+    if mask is not None:
+        checks.mask("mask", mask, ids.shape)
+    masking = Masking(vocab_size, mask_id, **hiding)
+    return masking.hide(ids, mask, rng.random((*ids.shape, 3)))
 
 
 @dataclass(frozen=True)
 class MaskedBatch(Batch):
-    """Samples of which only the tokens that have a target are asked for.
+    """Samples whose outputs are computed only at tokens with a target.
 
-    `masking` says how they are chosen; None if the user has done that.
+    `masking` chooses these tokens; None if the user has chosen them.
     """
 
     masking: Masking | None = None
 
-    def shown(self) -> Self:
+    def restore_hidden(self) -> Self:
         """Return the samples, on the host, as they were before some tokens were hidden."""
-        one = self.inputs[0]
-        ids = np.where(self.y == NO_LABEL, one.x, self.y)
-        return replace(self, inputs=(replace(one, x=ids),))
+        sequences = self.inputs[0]
+        ids = np.where(self.y == NO_LABEL, sequences.x, self.y)
+        return replace(self, inputs=(replace(sequences, x=ids),))
 
     def anew(self, key: int, first: int) -> Self:
         """Return the samples with other tokens hidden, unless the user has chosen them."""
         if self.masking is None:
             return self
-        one = self.shown().inputs[0]
-        draws = np.random.default_rng(key).random((first + len(one.x), one.length, 3))[first:]
-        kept = None if one.padding is None else one.padding.on_host()
-        x, y = self.masking.hide(one.x, kept, draws)
-        return replace(self, inputs=(replace(one, x=x),), y=y, counts=None)
+        sequences = self.restore_hidden().inputs[0]
+        shape = (first + len(sequences.x), sequences.length, 3)
+        draws = np.random.default_rng(key).random(shape)[first:]
+        mask = None if sequences.padding is None else sequences.padding.on_host()
+        x, y = self.masking.hide(sequences.x, mask, draws)
+        return replace(self, inputs=(replace(sequences, x=x),), y=y, counts=None)
 
     def within(self, context: Context) -> Context:
-        """Return `context` with padding and types, and with the tokens that are asked for."""
+        """Return `context` with padding and types, and with True at the tokens to predict."""
         return replace(super().within(context), chosen=self.y != NO_LABEL)
 
     def targets(self) -> tuple[Any, ...]:
         """Return the targets of these tokens, and their weights if there are any: (n,)."""
-        return tuple(each[self.y != NO_LABEL] for each in super().targets())
+        has_target = self.y != NO_LABEL
+        return tuple(array[has_target] for array in super().targets())

@@ -1,4 +1,4 @@
-"""Generated pairs of texts, for models from sequence to sequence: reversal, sort and add."""
+"""Generated pairs of texts, for sequence-to-sequence models: reversal, sort and add."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAIRS: dict[str, str] = {
     "sort": f"write 1 to {LONGEST} letters in the order of the alphabet",
     "add": f"add two numbers of up to {DIGITS} digits, from the last digit on: 17+8 is 52",
 }
-"""What `pairs` makes, by name."""
+"""The tasks of `pairs`: name and description."""
 
 
 def pairs(name: str, n: int, seed: Seed = 0) -> tuple[list[str], list[str]]:
@@ -31,9 +31,9 @@ def pairs(name: str, n: int, seed: Seed = 0) -> tuple[list[str], list[str]]:
     Parameters
     ----------
     name : {"reversal", "sort", "add"}
-        "reversal": 1 to 20 letters, and the same backwards. "sort": the same in the order of the
-        alphabet. "add": two numbers of 1 to 3 digits, such as "17+8", and their sum as written by
-        hand, from the last digit on: "52". So a carry is known when it is needed.
+        "reversal": 1 to 20 letters, to be written backwards. "sort": 1 to 20 letters, to be written
+        in the order of the alphabet. "add": two numbers of 1 to 3 digits, such as "17+8", and
+        their sum, from the last digit on as by hand: "52". So a carry is known when it is needed.
     n : int
     seed : int or Generator
     """

@@ -1,4 +1,4 @@
-"""RawData: raw labelled samples, in two parts; and what the package has of them."""
+"""RawData: raw labelled samples for training and testing; and data stored in the package."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ RawPart = tuple[list[Any], list[str]]
 
 @dataclass(frozen=True)
 class RawData:
-    """Texts, or series that differ in length, with labels in words.
+    """Texts, or series that differ in length, with strings as labels.
 
         data = npformer.data.vowels()
         classifier = npformer.SeriesClassifier().fit(*data.train)
@@ -27,7 +27,7 @@ class RawData:
     test: RawPart
 
 
-def packaged_arrays(name: str) -> dict[str, np.ndarray]:
+def read_packaged_arrays(name: str) -> dict[str, np.ndarray]:
     """Return the arrays of a file that ships with the package."""
     from importlib import resources  # here, because it is slow to import
 

@@ -1,6 +1,6 @@
-"""Samples: all that are trained on or evaluated, from a user's arrays.
+"""Samples: the samples of a training or an evaluation, from a user's arrays.
 
-`stored_samples` has those in files, with the same interface, so callers need not know which of the
+`stored_samples` has samples in files with the same interface, so callers need not know which of the
 two they have.
 """
 
@@ -27,12 +27,12 @@ model with two inputs, x, mask and types are tuples with one for each."""
 
 @dataclass(eq=False)
 class Samples:
-    """Samples with targets, checked.
+    """Checked samples with targets.
 
     Attributes
     ----------
     notes : list
-        What the model's `note` returned for pieces of the samples, if there is padding.
+        Results of the model's `note` for slices of the samples, if there is padding.
     """
 
     batch: Batch
@@ -42,67 +42,71 @@ class Samples:
         return len(self.batch)
 
     def select(self, rows: Any) -> Batch:
-        """Return some samples: a slice, or an array of row numbers."""
+        """Return the samples in `rows`: a slice, or an array of row numbers."""
         return self.batch.select(rows)
 
     def expect(self, rows: Callable[[], np.ndarray]) -> None:
-        """Say which samples `select` will be asked for next: in memory nothing has to be done."""
+        """Announce the samples that `select` will need next; in memory this does nothing."""
 
     def subset(self, rows: np.ndarray) -> Samples:
-        """Return some of the samples, as if they were all."""
+        """Return a subset that behaves like a complete data set."""
         return Samples(self.batch.select(rows), self.notes)
 
     def pieces(self, rows: slice) -> Iterator[tuple[int, Batch]]:
-        """Yield samples, as many at a time as fit into memory, and the number of the first."""
+        """Yield batches that fit into memory, each with the number of its first sample."""
         if rows.start < rows.stop:
             yield rows.start, self.select(rows)
 
     @property
     def y(self) -> Array | None:
-        """The targets of all samples; None if tokens have them, and they stay in files."""
+        """The targets of all samples; None if tokens have targets that stay in files."""
         return self.batch.y
 
     @cached_property
-    def padded_lengths(self) -> tuple[int, ...]:
+    def lengths_with_padding(self) -> tuple[int, ...]:
         """The number of tokens of a sample in each input, padding included."""
-        return tuple(each.length for each in self.batch.inputs)
+        return tuple(sequences.length for sequences in self.batch.inputs)
 
     @cached_property
     def lengths(self) -> np.ndarray | None:
         """The lengths of samples without padding, (n, n_inputs); None if there is no padding."""
-        return self.batch.lengths() if any(each.padding for each in self.batch.inputs) else None
+        if not any(sequences.padding for sequences in self.batch.inputs):
+            return None
+        return self.batch.lengths()
 
     def counts_for(self, loss: Loss) -> np.ndarray:
         """Return how much each sample counts in the mean loss, (n,). All ranks must call it."""
         return np.asarray(self.batch.counts_for(loss))
 
     def sum_of(self, numbers: Callable[[Batch], np.ndarray]) -> np.ndarray:
-        """Return the sum over all samples of some numbers. All ranks must call it."""
+        """Return the sum of `numbers` over all samples. All ranks must call it."""
         return numbers(self.batch)
 
     @cached_property
-    def in_short(self) -> str:
-        """Shapes, and a digest of all samples: other samples or another order change it."""
+    def summary(self) -> str:
+        """Shapes, and a digest that changes with the samples and with their order."""
         batch = self.batch
         digest = hashlib.sha256()
-        arrays = [a for each in batch.inputs for a in (each.x, each.mask, each.types)]
+        arrays: list[Any] = []
+        for sequences in batch.inputs:
+            arrays += [sequences.x, sequences.mask, sequences.types]
         for array in (*arrays, *batch.targets()):
             if array is None:
                 digest.update(b"none")
             else:
                 digest.update(f"{array.dtype.str}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array).data)
-        return in_words(len(self), batch.inputs, digest)
+        return describe_samples(len(self), batch.inputs, digest)
 
 
-def in_words(n: int, inputs: tuple[Sequences, ...], digest: Any) -> str:
-    """Return what `Samples.in_short` says of n samples, whose inputs have some shapes."""
-    shapes = " and ".join(str(tuple(each.x.shape[1:])) for each in inputs)
+def describe_samples(n: int, inputs: tuple[Sequences, ...], digest: Any) -> str:
+    """Return the number, the shapes and the digest of samples, for `Samples.summary`."""
+    shapes = " and ".join(str(tuple(sequences.x.shape[1:])) for sequences in inputs)
     return f"{n} samples of shape {shapes} (digest {digest.hexdigest()[:16]})"
 
 
-def labelled_inputs(model: Any, name: str, data: Data) -> tuple[tuple[Sequences, ...], Any]:
-    """Return the inputs and the targets of some data, after checking their types and lengths."""
+def check_labelled_inputs(model: Any, name: str, data: Data) -> tuple[tuple[Sequences, ...], Any]:
+    """Return the inputs and the targets of `data`, after checking their types and lengths."""
     if not isinstance(data, tuple | list) or len(data) not in (2, 3, 4):
         size = f" of {len(data)}" if isinstance(data, tuple | list) else ""
         none = ". This model needs no y: (x, None, mask)" if model.self_supervised else ""
@@ -112,13 +116,13 @@ def labelled_inputs(model: Any, name: str, data: Data) -> tuple[tuple[Sequences,
         )
     x, y, mask, types = model.arrange(*(*data, None, None)[:4])
     y = x if y is None and model.self_supervised else y
-    return unlabelled_inputs(model, name, x, mask, types, y=y), y
+    return check_unlabelled_inputs(model, name, x, mask, types, y=y), y
 
 
-def unlabelled_inputs(
+def check_unlabelled_inputs(
     model: Layer, name: str, x: Any, mask: Any = None, types: Any = None, **targets: Any
 ) -> tuple[Sequences, ...]:
-    """Return the inputs of some data, after checking types and lengths, also those of `targets`."""
+    """Return inputs, after checking types and lengths, also those of `targets`."""
     inputs = as_inputs(model, x, mask, types)
     arrays = [*arrays_of_inputs(inputs), *targets.values()]
     lengths = {array.shape[:1] if type(array) is np.ndarray else None for array in arrays}
@@ -128,8 +132,8 @@ def unlabelled_inputs(
 
 
 def arrays_of_inputs(inputs: tuple[Sequences, ...]) -> list[Any]:
-    """Return the arrays of all inputs: x of each, its mask and its types, if it has them."""
-    arrays = []
+    """Return the arrays of all inputs: x of each, and its mask and types if it has them."""
+    arrays: list[Any] = []
     for sequences in inputs:
         arrays.append(sequences.x)
         arrays += [array for array in (sequences.mask, sequences.types) if array is not None]
@@ -137,7 +141,7 @@ def arrays_of_inputs(inputs: tuple[Sequences, ...]) -> list[Any]:
 
 
 def read_inputs(inputs: tuple[Sequences, ...], rows: Any) -> tuple[Sequences, ...]:
-    """Return rows of inputs, in files or not, in memory."""
+    """Return rows of inputs in memory; the inputs may be in files."""
     return tuple(_read_sequences(sequences, rows) for sequences in inputs)
 
 
@@ -152,25 +156,26 @@ def _read_sequences(sequences: Sequences, rows: Any) -> Sequences:
 
 
 def is_stored(array: object) -> bool:
-    """Return whether an array stays in files, and is to be read a few rows at a time."""
+    """Return whether an array stays in files and is read a few rows at a time."""
     return isinstance(array, np.memmap | ShardedArray)
 
 
 def _check_arrays(inputs: tuple[Sequences, ...], targets: dict[str, Any], where: str) -> None:
-    """Check that all are arrays, on the host or in files, of equally many samples."""
+    """Check that all are arrays, on the host or in files, with the same number of samples."""
     n = None
-    for k, each in enumerate(inputs):
-        at = f"[{k}]" if len(inputs) > 1 else ""
-        for name, array in (("x", each.x), ("mask", each.mask), ("types", each.types)):
+    for k, sequences in enumerate(inputs):
+        index = f"[{k}]" if len(inputs) > 1 else ""
+        arrays = {"x": sequences.x, "mask": sequences.mask, "types": sequences.types}
+        for name, array in arrays.items():
             if name == "x" or array is not None:
-                _check_array(f"{name}{at}{where}", array, n)
+                _check_array(f"{name}{index}{where}", array, n)
                 n = len(inputs[0].x)
     for name, array in targets.items():
         _check_array(f"{name}{where}", array, n)
 
 
 def _check_array(name: str, array: Any, n: int | None) -> None:
-    """Check that this is an array, on the host or in files, of n samples if that is known."""
+    """Check that `array` is one, on the host or in files; if n is known, with n samples."""
     if not isinstance(array, np.ndarray | ShardedArray):
         raise TypeError(
             f"{name} is {a_type(array)}; expected a NumPy array, in memory or "
@@ -178,7 +183,7 @@ def _check_array(name: str, array: Any, n: int | None) -> None:
             "lists, npformer.to_numpy from arrays on a GPU: batches are uploaded one by one"
         )
     if array.shape[:1] in ((), (0,)):
-        what = "has no samples" if array.ndim else "is a single number"
-        raise ValueError(f"{name} {what}; expected at least 1 entry, one per sample")
+        problem = "has no samples" if array.ndim else "is a single number"
+        raise ValueError(f"{name} {problem}; expected at least 1 entry, one per sample")
     if n is not None and len(array) != n:
         raise ValueError(f"{name} has {len(array)} samples and x has {n}; expected the same number")

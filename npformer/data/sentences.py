@@ -10,7 +10,7 @@ from io import TextIOWrapper
 import numpy as np
 
 from npformer.core import Seed, checks, generators
-from npformer.data.raw_data import RawData
+from npformer.data.raw_data import RawData, RawPart
 
 
 def sentences(seed: Seed = 0, *, test: float = 0.2, repeated: bool = False) -> RawData:
@@ -23,10 +23,10 @@ def sentences(seed: Seed = 0, *, test: float = 0.2, repeated: bool = False) -> R
     seed : int or Generator
         Decides which sentences are for testing.
     test : float
-        Their share, between 0 and 1, the same for each label.
+        The fraction of each label's sentences that is for testing, between 0 and 1.
     repeated : bool
-        Whether repeated sentences are kept; there are 18. One that is in both parts would make the
-        test too easy.
+        Whether to keep the 18 repeated sentences. A sentence in both parts would make the test too
+        easy.
     """
     from importlib import resources  # here, because it is slow to import
 
@@ -34,17 +34,22 @@ def sentences(seed: Seed = 0, *, test: float = 0.2, repeated: bool = False) -> R
     checks.number("test", test, above=0.0)
     checks.rate("test", test)
     checks.flag("repeated", repeated)
-    place = resources.files("npformer.data").joinpath("sentences.csv.gz")
-    with place.open("rb") as packed, gzip.open(packed) as file:
+    path = resources.files("npformer.data").joinpath("sentences.csv.gz")
+    with path.open("rb") as compressed, gzip.open(compressed) as file:
         rows = [(row["text"], row["label"]) for row in csv.DictReader(TextIOWrapper(file, "utf-8"))]
     if not repeated:
         rows = [*dict.fromkeys(rows)]
     labels = np.array([label for _, label in rows])
-    tested = np.zeros(len(rows), dtype=bool)
+    is_test = np.zeros(len(rows), dtype=bool)
     for label in ("negative", "positive"):
-        of_label = rng.permutation(np.flatnonzero(labels == label))
-        n_tested = min(max(round(test * len(of_label)), 1), len(of_label) - 1)
-        tested[of_label[:n_tested]] = True
-    parts = [[row for row, other in zip(rows, tested, strict=True) if other == t] for t in (0, 1)]
-    train, held_out = ([[*column] for column in zip(*part, strict=True)] for part in parts)
-    return RawData(train=(train[0], train[1]), test=(held_out[0], held_out[1]))
+        order = rng.permutation(np.flatnonzero(labels == label))
+        n_test = min(max(round(test * len(order)), 1), len(order) - 1)
+        is_test[order[:n_test]] = True
+    return RawData(train=_select(rows, ~is_test), test=_select(rows, is_test))
+
+
+def _select(rows: list[tuple[str, str]], chosen: np.ndarray) -> RawPart:
+    """Return the texts and the labels of the rows where `chosen` is True."""
+    texts = [rows[i][0] for i in np.flatnonzero(chosen)]
+    labels = [rows[i][1] for i in np.flatnonzero(chosen)]
+    return texts, labels

@@ -1,4 +1,4 @@
-"""Series of feature vectors from files: tables in long form or with a series a row, or .npz."""
+"""Series of feature vectors from files: tables (long, or with one series per row), or .npz."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.data.cells import MISSING, as_number
+from npformer.data.cells import MISSING, parse_number
 from npformer.data.headings import FIRST, LAST
-from npformer.data.lists import listed
+from npformer.data.lists import check_list
 from npformer.data.series_arrays import read_arrays
 from npformer.data.tables import Table, read_table
 from npformer.data.times import EXPECTED, TimeError, ranks, times_of
 
 FEW = 10
-"""With fewer rows, values that rarely repeat may still be labels."""
+"""In a table with fewer rows, values that rarely repeat may still be labels."""
 
 NUMBERS = ("", "id", "index")
-"""Names of columns that number the rows of a table, and are no label."""
+"""Names of columns that number the rows of a table, and so are not a label."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SeriesData:
     labels : list or None
         One for each series, if the file has labels.
     ids : list of str
-        What the series are called.
+        Names of the series.
     features : list of str
         Names of the features.
     """
@@ -55,10 +55,11 @@ def read_series(
     ----------
     path : str or path
         A table, see `npformer.data.tables.read_table`. In long form it has a row for each step of
-        each series. Without `id` a row is a series of one feature: a column is its label, the
-        others are its steps, named by their times, such as t0, t1, ...; shorter series have no
-        values at their end. Without a heading the label is the first or the last value: the one
-        that is a whole number with few different values, or `label`, "first" or "last".
+        each series. Without `id`, each row is a series with one feature: one column is its label,
+        and the others are its steps, named by their times, such as t0, t1, ...; cells after the
+        end of a shorter series are empty. Without a heading the label is in the first or the last
+        column: whichever has whole numbers with few different values, or the one named by
+        ``label="first"`` or ``label="last"``.
         Or a ``.npz`` file with the arrays ``values``, (steps of all series, features), and
         ``lengths``, how many steps each series has; or with ``x``, (series, steps, features), and
         perhaps ``lengths``. Either may have ``labels``, one for each series.
@@ -67,16 +68,23 @@ def read_series(
     **columns
         Of a table: `id`, `time`, `label` and `features`, as in `series_of_table`.
     """
-    place = checks.path("path", path)
-    if place.suffix.lower() != ".npz":
-        return series_of_table(read_table(place, encoding=encoding), **columns)
-    if given := [name for name, column in columns.items() if column is not None]:
-        raise ValueError(
-            f"{place} is an .npz file, and {given[0]} is given, which is for tables; expected none"
-        )
-    series, labels = read_arrays(place)
-    features = [str(i) for i in range(series[0].shape[1] if series else 0)]
-    return SeriesData(series, labels, [str(i) for i in range(len(series))], features)
+    checked_path = checks.path("path", path)
+    if checked_path.suffix.lower() != ".npz":
+        return series_of_table(read_table(checked_path, encoding=encoding), **columns)
+    for name, column in columns.items():
+        if column is not None:
+            raise ValueError(
+                f"{checked_path} is an .npz file, and {name} is given, which is for tables; "
+                "expected none"
+            )
+    series, labels = read_arrays(checked_path)
+    n_features = series[0].shape[1] if series else 0
+    return SeriesData(
+        series,
+        labels,
+        ids=[str(i) for i in range(len(series))],
+        features=[str(i) for i in range(n_features)],
+    )
 
 
 def series_of_table(
@@ -93,9 +101,9 @@ def series_of_table(
     ----------
     table : Table
     id, time, label : str, optional
-        Columns: the series that a row belongs to; the time by which its rows are sorted, otherwise
-        they stay in order; and the label, the same in each series. Times are numbers, which may
-        have a unit, dates, or times of day, all of one form.
+        Columns: the series that a row belongs to; the time by which the rows of a series are
+        sorted, None to keep their order; and the label, the same in all rows of a series. Times
+        are numbers, also with a unit, dates, or times of day, all in one format.
     features : list of str, optional
         Columns of the features in long form; None: all others, which must hold numbers.
     """
@@ -108,17 +116,17 @@ def series_of_table(
     if features is None:
         names = [name for name in table.columns if name not in roles]
     else:
-        names = listed("features", features, "the names of columns")
+        names = check_list("features", features, "the names of columns")
     if not names:
         raise ValueError(f"{table.path} has no feature columns besides {', '.join(roles)}")
     values = np.stack([_numbers(table, name) for name in names], axis=1)
-    number_of: dict[str, int] = {}  # in the order in which they begin in the file
-    groups = np.array([number_of.setdefault(key, len(number_of)) for key in keys])
+    ids = list(dict.fromkeys(keys))  # in the order in which the series begin in the file
+    number_of_id = {key: number for number, key in enumerate(ids)}
+    groups = np.array([number_of_id[key] for key in keys])
     order = np.argsort(groups, kind="stable")
     if time is not None:
-        order = _by_time(table, time, groups, order, list(number_of))
+        order = _sort_by_time(table, time, groups, order, ids)
     series = np.split(values[order], np.cumsum(np.bincount(groups))[:-1])
-    ids = list(number_of)
     labels = None if label is None else _labels(table, label, groups, ids)
     return SeriesData(series, labels, ids, names)
 
@@ -128,41 +136,46 @@ def _check_absent_without_id(name: str, value: object) -> None:
         raise ValueError(f"{name} is given without id, which it needs; expected both")
 
 
-def _by_time(
+def _sort_by_time(
     table: Table, name: str, groups: np.ndarray, in_file: np.ndarray, ids: Sequence[str]
 ) -> np.ndarray:
-    """Return the rows series by series, those of each by time; `in_file` has them as they come."""
+    """Return the rows series by series, each sorted by time.
+
+    `in_file` has the rows series by series, each in the order of the file.
+    """
     words = table.words(name, "a time, by which the rows of a series are sorted")
     try:
-        found, of_day = times_of(words)
+        times, are_times_of_day = times_of(words)
     except TimeError as error:
-        wrong = error.which
-        beside = f", and {table.place(0)} {words[0]!r}" if wrong else ""
+        row = error.which
+        first = f", and {table.place(0)} {words[0]!r}" if row else ""
         raise ValueError(
-            f"{table.path}: {table.place(wrong)} has the time {words[wrong][:40]!r} in the column "
-            f"{name!r}{beside}: such text does not sort by time. {EXPECTED}"
+            f"{table.path}: {table.place(row)} has the time {words[row][:40]!r} in the column "
+            f"{name!r}{first}: these values cannot be sorted as times. {EXPECTED}"
         ) from None
-    times = ranks(found)
-    order = np.lexsort((times, groups))
-    rows = in_file if of_day else order
-    same = (np.diff(groups[rows]) == 0) & (np.diff(times[rows]) <= 0)
-    if same.any():
-        row = int(rows[int(same.argmax()) + 1])
-        why = f"of an earlier row of series {ids[groups[row]]!r}; expected each time once"
-        if of_day:
-            why = (
+    time_ranks = ranks(times)
+    order = np.lexsort((time_ranks, groups))
+    rows = in_file if are_times_of_day else order
+    same_series = np.diff(groups[rows]) == 0
+    not_later = np.diff(time_ranks[rows]) <= 0
+    wrong = same_series & not_later
+    if wrong.any():
+        row = int(rows[int(wrong.argmax()) + 1])
+        problem = f"of an earlier row of series {ids[groups[row]]!r}; expected each time once"
+        if are_times_of_day:
+            problem = (
                 f"and an earlier row of series {ids[groups[row]]!r} the same or a later one: on "
                 "the next day? Expected times of day in order. Write dates, too, or sort the rows"
             )
-        place = f"{table.path}: {table.place(row)}"
-        raise ValueError(f"{place} has the time {words[row]!r} {why}")
+        location = f"{table.path}: {table.place(row)}"
+        raise ValueError(f"{location} has the time {words[row]!r} {problem}")
     return order
 
 
 def steps_of(table: Table, label: str | None = None) -> tuple[str | None, list[str]] | None:
-    """Return the columns of a table with a series in each row: its label, and its steps by time.
+    """Return the label column and the step columns, sorted by time, of a table with series as rows.
 
-    None for any other table. A label that is not named is in the first or the last column.
+    None for any other table. A label column that is not named is the first or the last one.
     """
     if label is not None:
         table.column(label)
@@ -173,7 +186,7 @@ def steps_of(table: Table, label: str | None = None) -> tuple[str | None, list[s
 
 
 def _steps_by_heading(columns: list[str], label: str | None) -> tuple[str | None, list[str]] | None:
-    """Return which of some columns has the labels, and the others by the times in their names."""
+    """Return the column with the labels, and the others sorted by the times in their names."""
     possible_labels = [None, *_ends(columns)] if label is None else [label]
     for possible_label in possible_labels:
         names = [name for name in columns if name != possible_label]
@@ -188,13 +201,13 @@ def _steps_by_heading(columns: list[str], label: str | None) -> tuple[str | None
 
 
 def end_with_labels(table: Table) -> str | None:
-    """Return whether the first or the last column of a table without a heading has labels.
+    """Return which end of a table without a heading has labels: "first" or "last".
 
-    None if neither may; ValueError if both may.
+    None if neither end can have them; ValueError if both can.
     """
     _check_rows_are_not_numbered(table)
     for name in (FIRST, LAST):
-        if any(as_number(word) is None for word in table.columns[name]):
+        if any(parse_number(word) is None for word in table.columns[name]):
             return name
     ends = [name for name in (FIRST, LAST) if _may_be_labels(table.columns[name])]
     if len(ends) > 1:
@@ -208,9 +221,9 @@ def end_with_labels(table: Table) -> str | None:
 
 
 def check_labels_are_at(table: Table, label: str) -> None:
-    """Raise ValueError if an end of a table without a heading holds values rather than labels.
+    """Raise ValueError if an outer column of a table without a heading holds values, not labels.
 
-    Placeholders for labels may be there, such as a question mark, or nothing.
+    Placeholders for labels, such as a question mark, and empty cells are allowed.
     """
     _check_rows_are_not_numbered(table)
     other = LAST if label == FIRST else FIRST
@@ -223,11 +236,11 @@ def check_labels_are_at(table: Table, label: str) -> None:
 
 
 def _are_values(column: Sequence[str], other_end: Sequence[str]) -> bool:
-    """Return whether a column at an end of a table surely holds values, no labels."""
-    numbers = [as_number(word) for word in column]
+    """Return whether an outer column certainly holds values rather than labels."""
+    numbers = [parse_number(word) for word in column]
     if None in numbers:
         return False
-    if any(as_number(word) is None for word in other_end):
+    if any(parse_number(word) is None for word in other_end):
         return True
     known = [number for number in numbers if number is not None and isfinite(number)]
     if any(number % 1 for number in known):
@@ -239,7 +252,7 @@ def _are_values(column: Sequence[str], other_end: Sequence[str]) -> bool:
 
 def _check_rows_are_not_numbered(table: Table) -> None:
     """Raise ValueError if the first column of a table without a heading counts its rows."""
-    numbers = [as_number(word) for word in table.columns[FIRST]]
+    numbers = [parse_number(word) for word in table.columns[FIRST]]
     if len(numbers) >= FEW and any(numbers == [*range(i, i + len(numbers))] for i in (0, 1)):
         raise ValueError(
             f"{table.path} has no heading, and its first column counts the rows from "
@@ -249,21 +262,21 @@ def _check_rows_are_not_numbered(table: Table) -> None:
 
 
 def _may_be_labels(column: Sequence[str]) -> bool:
-    """Return whether numbers are whole, repeat as labels do, and none is missing."""
+    """Return whether all numbers are whole, none is missing, and they repeat as labels do."""
     numbers = [float(word or "nan") for word in column]
     if not all(number.is_integer() for number in numbers):  # NaN is not
         return False
-    values = len(set(numbers))
-    return values > 1 and (len(column) < FEW or 2 * values <= len(column))
+    n_values = len(set(numbers))
+    return n_values > 1 and (len(column) < FEW or 2 * n_values <= len(column))
 
 
 def _ends(columns: list[str]) -> list[str]:
-    """Return the first and the last column, which may have labels, unless they are numbers."""
+    """Return the first and the last column, which may have labels, unless they number the rows."""
     return [name for name in (columns[0], columns[-1]) if name.casefold() not in NUMBERS]
 
 
 def _series_in_rows(table: Table, label: str | None) -> SeriesData:
-    """Return the series of a table in which each row is one."""
+    """Return the series of a table in which each row is a series."""
     columns = steps_of(table, label)
     if columns is None:
         raise ValueError(
@@ -274,9 +287,10 @@ def _series_in_rows(table: Table, label: str | None) -> SeriesData:
     label, names = columns
     values = np.stack([_numbers(table, name, gaps=True) for name in names], axis=1)
     missing = np.isnan(values)
-    lengths = len(names) - (~missing[:, ::-1]).argmax(axis=1)  # all, if all are missing
-    if (inside := missing & (np.arange(len(names)) < lengths[:, None])).any():
-        row, step = np.argwhere(inside)[0].tolist()
+    lengths = len(names) - (~missing[:, ::-1]).argmax(axis=1)  # len(names) if all are missing
+    gaps = missing & (np.arange(len(names)) < lengths[:, None])
+    if gaps.any():
+        row, step = np.argwhere(gaps)[0].tolist()
         raise ValueError(
             f"{table.path}: {table.place(row)} has nothing in the column {names[step]!r}; expected "
             "a number, except after the end of a series. Fill the gap, or remove the row"
@@ -288,9 +302,9 @@ def _series_in_rows(table: Table, label: str | None) -> SeriesData:
 
 
 def _numbers(table: Table, name: str, gaps: bool = False) -> np.ndarray:
-    """Return a column of numbers; with `gaps`, NaN stands for what is missing."""
+    """Return a column of numbers; with `gaps`, missing numbers are allowed and become NaN."""
     column = table.column(name)
-    numbers = [as_number(value) for value in column]
+    numbers = [parse_number(value) for value in column]
     for row, number in enumerate(numbers):
         is_gap = number is not None and isnan(number)
         if number is None or not (isfinite(number) or (gaps and is_gap)):
@@ -300,18 +314,19 @@ def _numbers(table: Table, name: str, gaps: bool = False) -> np.ndarray:
 
 def _not_a_number(table: Table, name: str, row: int, value: Any) -> ValueError:
     """Return the error for a value that is no finite number."""
-    what = "nothing" if value is None or value == "" else repr(value)
+    shown = "nothing" if value is None or value == "" else repr(value)
     advice = "Fill the gap, remove the row, or leave the column out"
-    if as_number(value) is None and as_number(str(value).replace(",", ".", 1)) is not None:
+    if parse_number(value) is None and parse_number(str(value).replace(",", ".", 1)) is not None:
         advice = f"A decimal comma? Write {value.replace(',', '.', 1)}"
     return ValueError(
-        f"{table.path}: {table.place(row)} has {what} in the column {name!r}; expected a "
+        f"{table.path}: {table.place(row)} has {shown} in the column {name!r}; expected a "
         f"number in every row. {advice}"
     )
 
 
 def _labels(table: Table, name: str, groups: np.ndarray, ids: list[str]) -> list[str]:
-    labels: dict[int, str] = {}  # in the order of the groups, which begin one after the other
+    """Return the label of each series, after checking that it has only one."""
+    labels: dict[int, str] = {}  # by group; groups are numbered in the order of their first rows
     for row, value in enumerate(table.words(name, "a label", MISSING)):
         group = int(groups[row])
         earlier = labels.setdefault(group, value)

@@ -27,15 +27,20 @@ def read_arrays(path: Path) -> tuple[list[np.ndarray], list[Any] | None]:
         raise ValueError(
             f"{path} has {', '.join(arrays) or 'no array'}; expected {LAYOUTS}, and perhaps labels"
         )
-    name, axes = ("values", 2) if "values" in arrays else ("x", 3)
-    values, lengths, labels = arrays[name], arrays.get("lengths"), arrays.get("labels")
-    if values.ndim == axes - 1:
+    name, n_axes = ("values", 2) if "values" in arrays else ("x", 3)
+    values = arrays[name]
+    lengths = arrays.get("lengths")
+    labels = arrays.get("labels")
+    if values.ndim == n_axes - 1:
         values = values[..., None]  # one feature
-    if values.ndim != axes or values.dtype.kind not in "fiu":
+    if values.ndim != n_axes or values.dtype.kind not in "fiu":
         raise ValueError(
             f"{path}: {name} is {values.dtype} {values.shape}; expected numbers, {LAYOUTS}"
         )
-    series = list(values) if lengths is None else _split(path, values, lengths, name == "values")
+    if lengths is None:
+        series = list(values)
+    else:
+        series = _split(path, values, lengths, joined=name == "values")
     if labels is not None and labels.shape != (len(series),):
         raise ValueError(
             f"{path}: labels has shape {labels.shape} and there are {len(series)} series; expected "
@@ -45,7 +50,7 @@ def read_arrays(path: Path) -> tuple[list[np.ndarray], list[Any] | None]:
 
 
 def _split(path: Path, values: np.ndarray, lengths: np.ndarray, joined: bool) -> list[np.ndarray]:
-    """Return the series of some lengths; `joined`: they follow one another without gaps."""
+    """Return the series; `joined` if all steps are in one array, one series after the other."""
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu":
         raise ValueError(
             f"{path}: lengths is {lengths.dtype} {lengths.shape}; expected whole numbers, (series,)"
@@ -57,9 +62,9 @@ def _split(path: Path, values: np.ndarray, lengths: np.ndarray, joined: bool) ->
         )
     if joined:
         return np.split(values, np.cumsum(lengths)[:-1])
-    most = values.shape[1]
-    if len(lengths) != len(values) or (lengths < 1).any() or (lengths > most).any():
+    n_steps = values.shape[1]
+    if len(lengths) != len(values) or (lengths < 1).any() or (lengths > n_steps).any():
         raise ValueError(
-            f"{path}: lengths must be from 1 to {most}, one for each of the {len(values)} series"
+            f"{path}: lengths must be from 1 to {n_steps}, one for each of the {len(values)} series"
         )
-    return [each[:n] for each, n in zip(values, lengths, strict=True)]
+    return [steps[:n] for steps, n in zip(values, lengths, strict=True)]

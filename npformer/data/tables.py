@@ -13,19 +13,19 @@ from npformer.core import a_type, checks
 from npformer.core.support.words import did_you_mean
 from npformer.data.csv_table import read_csv_table
 from npformer.data.formats import check_format, check_is_no_page
-from npformer.data.headings import distinct_names, of_name
+from npformer.data.headings import columns_named, distinct_names
 from npformer.data.json_table import read_json_table
-from npformer.data.text_file import check_file, decoded, named
+from npformer.data.text_file import check_file, decode_file, display_name
 
 SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".tab"), "csv"),
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
     ".parquet": "parquet",
 }
-"""The kind of a file by its suffix; ``.gz`` may follow that of a text file."""
+"""The format of a file by its suffix; ``.gz`` may follow the suffix of a text file."""
 
-PACKED = (".zip", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
-"""Endings of the names of files in which others are, and which are not read."""
+ARCHIVES = (".zip", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
+"""Suffixes of archives and compressed files, which are not read."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Table:
     lines : list of int, optional
         The line of the file in which each row begins; None if the file has no lines.
     has_heading : bool
-        Otherwise columns are named by their places: first, t1, t2, ..., last.
+        Otherwise columns are named by position: first, t1, t2, ..., last.
     """
 
     path: Path
@@ -63,27 +63,33 @@ class Table:
 
     def names(self) -> str:
         """Return the names of the first columns, for messages."""
-        shown = ", ".join(map(repr, [*self.columns][:12]))
-        return f"{shown} and {n - 12} more" if (n := len(self.columns)) > 12 else shown
+        names = [*self.columns]
+        first_names = ", ".join(map(repr, names[:12]))
+        if len(names) <= 12:
+            return first_names
+        return f"{first_names} and {len(names) - 12} more"
 
     def column(self, name: str) -> list[Any]:
         """Return a column; for an unknown name, ValueError lists the known ones."""
         if not isinstance(name, str) or name not in self.columns:
-            raise ValueError(f"{self.path} {self._lack(name)}")
+            raise ValueError(f"{self.path} {self._explain_unknown_column(name)}")
         return self.columns[name]
 
-    def _lack(self, name: Any) -> str:
-        """Return in words that there is no column of a name, or that there are several."""
-        if isinstance(name, str) and (alike := of_name([*self.columns], name)):
+    def _explain_unknown_column(self, name: Any) -> str:
+        """Return a message that no column has a name, or that several columns have it."""
+        numbered_names = columns_named([*self.columns], name) if isinstance(name, str) else []
+        if numbered_names:
             return (
-                f"has several columns named {name!r}; expected one. Name it by its place: "
-                f"{', '.join(map(repr, alike))}"
+                f"has several columns named {name!r}; expected one. Name it by its number: "
+                f"{', '.join(map(repr, numbered_names))}"
             )
         hint = did_you_mean(name, self.columns)
-        return f"has no column {name!r}; it has {self.names()}{hint}{self.doubt()}"
+        return (
+            f"has no column {name!r}; it has {self.names()}{hint}{self.hint_at_missing_heading()}"
+        )
 
-    def doubt(self) -> str:
-        """Return in words that the first line is a row rather than a heading; "" if it is not."""
+    def hint_at_missing_heading(self) -> str:
+        """Return a hint that the first line may be a row, not a heading; "" if that is unlikely."""
         for name, column in self.columns.items():
             if name and name in column:
                 place = self.place(column.index(name))
@@ -94,18 +100,18 @@ class Table:
         return ""
 
     def texts(self, name: str, missing: str | None = None) -> list[str]:
-        """Return a column of strings; numbers are written out.
+        """Return a column as strings; numbers are converted.
 
-        `missing` replaces missing values, which are an error if it is None.
+        `missing` replaces missing values; None: they raise ValueError.
         """
         return [self._text(i, name, value, missing) for i, value in enumerate(self.column(name))]
 
     def _text(self, row: int, name: str, value: Any, missing: str | None) -> str:
-        """Return a value of a column as a text, checked."""
+        """Return a value of a column as a string, checked."""
         if not isinstance(value, str) and isinstance(value, Iterable):
             raise ValueError(
                 f"{self.path}: {self.place(row)} has {a_type(value)} in the column {name!r}; "
-                "expected a text or a number in every row"
+                "expected a string or a number in every row"
             )
         if value is None or value != value:
             if missing is None:
@@ -122,23 +128,27 @@ class Table:
             )
         return text
 
-    def words(self, name: str, wanted: str, missing: Sequence[str] = ("",)) -> list[str]:
-        """Return a column of texts without the spaces around them, none of which may be missing."""
+    def words(self, name: str, expected: str, missing: Sequence[str] = ("",)) -> list[str]:
+        """Return a column of strings without surrounding spaces, none of which may be missing.
+
+        `expected` describes the values in messages; `missing` are the words for a missing value.
+        """
         words = [text.strip() for text in self.texts(name)]
         for i, word in enumerate(words):
             if word.casefold() in missing:
-                what = f"{word!r} for" if word else "no"
+                problem = f"{word!r} for" if word else "no"
                 raise ValueError(
-                    f"{self.path}: {self.place(i)} has {what} {name!r}; expected in every row "
-                    f"{wanted}. Complete it or remove the row"
+                    f"{self.path}: {self.place(i)} has {problem} {name!r}; expected {expected} in "
+                    "every row. Complete it or remove the row"
                 )
         return words
 
 
-def kind_of(path: Path) -> str | None:
+def table_format(path: Path) -> str | None:
     """Return "csv", "json" or "parquet" by a file's suffix; None for any other."""
-    unpacked = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-    return SUFFIXES.get(unpacked.suffix.lower())
+    if path.suffix.lower() == ".gz":
+        path = path.with_suffix("")
+    return SUFFIXES.get(path.suffix.lower())
 
 
 def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Table:
@@ -152,35 +162,43 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
         with pyarrow. "-" is CSV or JSON from standard input. Without a heading, rows of numbers are
         series: a value for each step, and perhaps a label before or after them.
     encoding : str
-        Of text files. A byte order mark says it for those in UTF-8 and UTF-16.
+        Of text files. UTF-8 and UTF-16 are also recognized by a byte order mark.
 
     Raises
     ------
     FileNotFoundError, ValueError, ImportError
-        There is no such file; it is empty, broken or in another encoding: the message names the
-        line; or Parquet cannot be read here.
+        The file does not exist; it is empty, broken or in another encoding (the message names the
+        line); or pyarrow is not installed.
     """
-    place = checks.path("path", path)
-    kind = "csv" if str(place) == "-" else kind_of(place)
-    if kind is None and not place.is_dir():
-        sheet = place.suffix.lower() in (".xlsx", ".xls", ".ods")
-        hint = ". In Excel or LibreOffice: save as CSV UTF-8" if sheet else ""
-        if place.suffix.lower() in PACKED:
-            hint = ". Unpack it, and name the file in it"
+    path = checks.path("path", path)
+    is_stdin = str(path) == "-"
+    format = "csv" if is_stdin else table_format(path)
+    if format == "parquet":
+        check_file(path)
+        return _read_parquet(path)
+    if format is None and not path.is_dir():
         raise ValueError(
-            f"{place} ends in {place.suffix!r}; expected {', '.join(SUFFIXES)}, also with .gz{hint}"
+            f"{path} ends in {path.suffix!r}; expected {', '.join(SUFFIXES)}, also with .gz"
+            f"{_conversion_hint(path)}"
         )
-    if kind != "parquet":
-        text = decoded(place, encoding)
-        if str(place) == "-" and text.lstrip().startswith(("[", "{")):
-            kind = "json"
-        place = Path(named(place))
-        check_is_no_page(str(place), text)
-        if kind == "json":
-            return Table(place, *read_json_table(place, text))
-        return Table(place, *read_csv_table(place, text))
-    check_file(place)
-    return _read_parquet(place)
+    text = decode_file(path, encoding)
+    if is_stdin and text.lstrip().startswith(("[", "{")):
+        format = "json"
+    shown_path = Path(display_name(path))
+    check_is_no_page(str(shown_path), text)
+    if format == "json":
+        return Table(shown_path, *read_json_table(shown_path, text))
+    return Table(shown_path, *read_csv_table(shown_path, text))
+
+
+def _conversion_hint(path: Path) -> str:
+    """Return how to make a table of a spreadsheet or an archive; "" for any other file."""
+    suffix = path.suffix.lower()
+    if suffix in ARCHIVES:
+        return ". Unpack it, and name the file in it"
+    if suffix in (".xlsx", ".xls", ".ods"):
+        return ". In Excel or LibreOffice: save as CSV UTF-8"
+    return ""
 
 
 def _read_parquet(path: Path) -> Table:

@@ -1,4 +1,4 @@
-"""Files of text, also with ``.gz``, in any encoding; "-" is standard input."""
+"""Text files, also with ``.gz``, in any encoding; "-" is standard input."""
 
 import codecs
 import gzip
@@ -19,61 +19,50 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""Byte order marks, by which a file says its encoding."""
+"""Byte order marks, which show the encoding of a file."""
 
 
 def read_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> str:
-    """Return the text of a file; lines end in a line feed alone.
+    """Return the text of a file; each line ends in a single line feed.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        There is no such file; or it is in another encoding: the message names the line.
+        The file does not exist, or it is in another encoding; the message names the line.
     """
-    return decoded(checks.path("path", path), encoding).replace("\r\n", "\n")
+    return decode_file(checks.path("path", path), encoding).replace("\r\n", "\n")
 
 
-def check_file(place: Path) -> None:
-    """Check that there is a file."""
-    if not place.is_file():
-        odd = "is no regular file" if place.exists() else "does not exist"
-        what = "is a folder" if place.is_dir() else odd
-        raise FileNotFoundError(f"{place} {what}; expected a file")
+def check_file(path: Path) -> None:
+    """Raise FileNotFoundError unless a path is a regular file."""
+    if path.is_file():
+        return
+    if path.is_dir():
+        problem = "is a folder"
+    elif path.exists():
+        problem = "is no regular file"
+    else:
+        problem = "does not exist"
+    raise FileNotFoundError(f"{path} {problem}; expected a file")
 
 
-def decoded(path: Path, encoding: str) -> str:
-    """Return the text of a file as it stands, without a byte order mark.
+def decode_file(path: Path, encoding: str) -> str:
+    """Return the text of a file unchanged, except for its byte order mark.
 
-    A mark decides the encoding of what is called UTF-8.
+    A mark overrides the encoding UTF-8.
     """
-    content, path = content_of(path), Path(named(path))
+    content = content_of(path)
+    path = Path(display_name(path))
     check_format(str(path), content, "text")
-    marked = next((name for mark, name in MARKS.items() if content.startswith(mark)), None)
     try:
-        known = codecs.lookup(encoding).name
-        if known == "utf-8" and marked is not None:
-            known = encoding = marked
-        if marked is not None and not known.startswith(marked.removesuffix("-sig")):
-            raise ValueError(
-                f"{path} begins with the mark of {marked.removesuffix('-sig')}, and the encoding "
-                f"{encoding} is given; expected none: leave it out"
-            )
-        text = content.decode(encoding).lstrip("\ufeff")  # some programs write a mark each time
+        encoding = _encoding_by_mark(path, content, encoding)
+        text = content.decode(encoding).lstrip("\ufeff")  # some programs write several marks
     except LookupError as error:
         raise ValueError(
             f"{error}; expected an encoding such as utf-8 or latin-1 to read {path}"
         ) from None
     except UnicodeError as error:
-        what, likely = str(error), "'utf-8', 'latin-1' or 'cp1252'"
-        if isinstance(error, UnicodeDecodeError):
-            line = content.count(b"\n", 0, error.start) + 1
-            what, likely = f"byte 0x{content[error.start]:02x} in line {line}", likely[9:]
-            if b"\0" in content:
-                likely = "'utf-16-le'"
-        raise ValueError(
-            f"{path} is not in {encoding}: {what}. Save it as UTF-8, or name its encoding: "
-            f"encoding={likely}, on the command line --encoding"
-        ) from None
+        raise _decoding_error(path, content, encoding, error) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise ValueError(
@@ -83,8 +72,39 @@ def decoded(path: Path, encoding: str) -> str:
     return text
 
 
-def named(path: Path | str) -> str:
-    """Return what a file is called in messages."""
+def _encoding_by_mark(path: Path, content: bytes, encoding: str) -> str:
+    """Return the encoding of a file, after comparing it with its byte order mark, if any."""
+    name = codecs.lookup(encoding).name
+    encoding_of_mark = next((e for mark, e in MARKS.items() if content.startswith(mark)), None)
+    if encoding_of_mark is None:
+        return encoding
+    if name == "utf-8":
+        return encoding_of_mark
+    family = encoding_of_mark.removesuffix("-sig")
+    if not name.startswith(family):
+        raise ValueError(
+            f"{path} begins with the mark of {family}, and the encoding {encoding} is given; "
+            "expected none: leave it out"
+        )
+    return encoding
+
+
+def _decoding_error(path: Path, content: bytes, encoding: str, error: UnicodeError) -> ValueError:
+    """Return the error for a file that is not in an encoding, with likely other encodings."""
+    problem = str(error)
+    likely = "'utf-8', 'latin-1' or 'cp1252'"
+    if isinstance(error, UnicodeDecodeError):
+        line = content.count(b"\n", 0, error.start) + 1
+        problem = f"byte 0x{content[error.start]:02x} in line {line}"
+        likely = "'utf-16-le'" if b"\0" in content else "'latin-1' or 'cp1252'"
+    return ValueError(
+        f"{path} is not in {encoding}: {problem}. Save it as UTF-8, or name its encoding: "
+        f"encoding={likely}, on the command line --encoding"
+    )
+
+
+def display_name(path: Path | str) -> str:
+    """Return the name of a file for messages."""
     return "standard input" if str(path) == "-" else str(path)
 
 
@@ -95,16 +115,16 @@ def content_of(path: Path) -> bytes:
     else:
         check_file(path)
         content = path.read_bytes()
-    if path.suffix.lower() != ".gz" and not content.startswith(b"\x1f\x8b"):  # no text does
+    if path.suffix.lower() != ".gz" and not content.startswith(b"\x1f\x8b"):  # no text begins so
         return content
     try:
         return gzip.decompress(content)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{named(path)} is not a complete .gz file: {error}") from None
+        raise ValueError(f"{display_name(path)} is not a complete .gz file: {error}") from None
 
 
 @lru_cache(maxsize=1)
 def _all_of(stream: Any) -> bytes:
-    """Return all that a stream holds, which can be read only once."""
-    found: bytes = stream.buffer.read()
-    return found
+    """Return all bytes of a stream; the cache is needed because it can be read only once."""
+    content: bytes = stream.buffer.read()
+    return content

@@ -6,24 +6,25 @@
 import numpy as np
 
 from npformer.core import checks
-from npformer.data.raw_data import RawData, RawPart, packaged_arrays
+from npformer.data.raw_data import RawData, RawPart, read_packaged_arrays
 
 
 def vowels(dtype: str = "float64") -> RawData:
-    """Return series of 7 to 29 steps with 12 features, and who speaks: "1" to "9".
+    """Return series of 7 to 29 steps with 12 features; the label is the speaker, "1" to "9".
 
     Nine men said the Japanese vowels a and e one after the other. A step is a frame of 25.6 ms, and
-    its features are the coefficients of a linear prediction. The parts are those of Kudo et al.
-    (1999): 270 series to train on, 30 of each speaker, and 370 from other occasions for testing.
+    its features are the coefficients of a linear prediction. The split is that of Kudo et al.
+    (1999): 270 series to train on, 30 of each speaker, and 370 recorded at other times for testing.
 
     Parameters
     ----------
     dtype : {"float32", "float64"}
     """
     checks.choice("dtype", dtype, checks.FLOATS)
-    stored = packaged_arrays("vowels.npz")
+    stored = read_packaged_arrays("vowels.npz")
     low, middle, high = stored["bytes"].astype("int32")  # each [12, steps of all series]
-    lengths, labels = stored["lengths"], stored["labels"].astype("str").tolist()
+    lengths = stored["lengths"]
+    labels = stored["labels"].astype("str").tolist()
     millionths = low + (middle << 8) + (high << 16) - (1 << 23)
     values = (millionths.T / 1e6).astype(dtype)
     series = np.split(values, np.cumsum(lengths, dtype="int64")[:-1])

@@ -1,4 +1,4 @@
-"""A user's weights of samples, turned into weights of targets."""
+"""Turn a user's weights of samples into weights of targets."""
 
 from typing import Any
 
@@ -9,17 +9,17 @@ from npformer.core.support.weights import moderate
 from npformer.models.losses import Loss
 
 
-def checked_weights(sample_weight: Any) -> np.ndarray | None:
-    """Return weights of samples or tokens that float32 can hold, checked; None stays None."""
+def check_weights(sample_weight: Any) -> np.ndarray | None:
+    """Return weights of samples or tokens, checked and scaled for float32; None for None."""
     if sample_weight is None:
         return None
     return moderate(checks.weights("sample_weight", sample_weight))
 
 
 def target_weights(
-    sample_weight: Any, answers: tuple[int, ...], loss: Loss, dtype: str
+    sample_weight: Any, target_shape: tuple[int, ...], loss: Loss, dtype: str
 ) -> np.ndarray:
-    """Return the weight of each target, of the shape `answers`, after checking all of them.
+    """Return the weight of each target, an array of shape `target_shape`, after checking them.
 
     `sample_weight` has a number for each sample, or for each token if tokens have targets.
     """
@@ -29,13 +29,14 @@ def target_weights(
             "with forward(self, outputs, y, weights=None). Leave sample_weight out, or write the "
             "weighted mean there"
         )
-    found = checks.weights("sample_weight", sample_weight)
-    if found.shape not in (answers[:1], answers):
-        or_token = f" or {answers}, one for each token" if len(answers) > 1 else ""
+    weights = checks.weights("sample_weight", sample_weight)
+    if weights.shape not in (target_shape[:1], target_shape):
+        or_token = f" or {target_shape}, one for each token" if len(target_shape) > 1 else ""
         raise ValueError(
-            f"sample_weight has shape {found.shape}; expected {answers[:1]}, one number for each "
-            f"sample{or_token}"
+            f"sample_weight has shape {weights.shape}; expected {target_shape[:1]}, one number for "
+            f"each sample{or_token}"
         )
-    cast = found.astype(dtype)
-    by_sample = cast.reshape(len(cast), *(1,) * (len(answers) - 1)) if cast.ndim == 1 else cast
-    return np.ascontiguousarray(np.broadcast_to(by_sample, answers))
+    weights = weights.astype(dtype)
+    if weights.ndim == 1:  # one for each sample, also for all its tokens
+        weights = weights.reshape(len(weights), *(1,) * (len(target_shape) - 1))
+    return np.ascontiguousarray(np.broadcast_to(weights, target_shape))

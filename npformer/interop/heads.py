@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from npformer.core import Layer, Seed, checks, generators
-from npformer.data.lists import listed
-from npformer.data.tokenizers.tokenizer import checked_texts
+from npformer.data.lists import check_list
+from npformer.data.tokenizers.tokenizer import check_texts
 from npformer.interop.architecture import Architecture, Arrays, Head, Settings
 from npformer.interop.encoders import OF_TASKS
 from npformer.interop.sentences import WAYS
@@ -126,8 +126,8 @@ def head_config(
     n = model.n_classes
     if classes is None:
         classes = [f"LABEL_{i}" for i in range(n)]
-    given = listed("classes", classes, "a name for each class")
-    names = checked_texts(map(str, given), "classes")
+    given = check_list("classes", classes, "a name for each class")
+    names = check_texts(map(str, given), "classes")
     if len(names) != n or len(set(names)) != n:
         raise ValueError(f"classes has {names}; expected {n} different names, as n_classes is {n}")
     written: dict[str, Any] = {

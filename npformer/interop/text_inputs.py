@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer.data.lists import listed
+from npformer.data.lists import check_list
 from npformer.data.tokenizers import LibraryTokenizer
-from npformer.data.tokenizers.tokenizer import checked_texts
+from npformer.data.tokenizers.tokenizer import check_texts
 
 Text = str | tuple[str, str]
 """One text, or a pair such as a question and an answer."""
@@ -41,9 +41,9 @@ def _whole(texts: list[Any], tokenizer: LibraryTokenizer, max_len: int | None) -
 
 def listed_texts(texts: Any, lower: bool, strip: bool) -> list[Any]:
     """Check texts or pairs, and return them as a list; pairs become tuples."""
-    entries = listed("texts", texts, "a string for each text, or a pair of them")
+    entries = check_list("texts", texts, "a string for each text, or a pair of them")
     if not entries or not isinstance(entries[0], tuple | list):
-        return _prepared(checked_texts(entries), lower, strip)
+        return _prepared(check_texts(entries), lower, strip)
     for i, pair in enumerate(entries):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise TypeError(f"texts[{i}] is {pair!r}; expected a pair of texts, as in texts[0]")

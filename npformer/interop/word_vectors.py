@@ -14,7 +14,7 @@ import numpy as np
 from npformer.core import Layer, array_module, asarray, checks, described
 from npformer.data.formats import check_is_no_pointer
 from npformer.data.text_file import check_file
-from npformer.data.tokenizers.tokenizer import checked_texts
+from npformer.data.tokenizers.tokenizer import check_texts
 from npformer.layers import Embedding
 
 GZIP = b"\x1f\x8b"
@@ -42,7 +42,7 @@ def read_word_vectors(path: str | os.PathLike[str], words: Iterable[str]) -> dic
         that is not finite or not of the first one's size; the message names the line.
     """
     path = checks.path("path", path)
-    listed = checked_texts([*words] if isinstance(words, Mapping | Set) else words, "words")
+    listed = check_texts([*words] if isinstance(words, Mapping | Set) else words, "words")
     wanted = {word.encode(): word for word in listed}
     vectors: dict[str, np.ndarray] = {}
     for number, fields, size in _rows(path):
@@ -79,7 +79,7 @@ def set_word_vectors(
             "encoder of token ids: SequenceClassifier(..., vocab_size=...)"
         )
     vocab_size, d_model = tokens.weight.shape
-    listed = checked_texts([*words] if isinstance(words, Mapping) else words, "words")
+    listed = check_texts([*words] if isinstance(words, Mapping) else words, "words")
     ids = words.values() if isinstance(words, Mapping) else range(len(listed))
     checks.instance("vectors", vectors, Mapping, "read_word_vectors returns one")
     rows: dict[int, np.ndarray] = {}

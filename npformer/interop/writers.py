@@ -11,7 +11,7 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.data.json_file import read_json_if_there
-from npformer.data.tokenizers.tokenizer import checked_texts, padded
+from npformer.data.tokenizers.tokenizer import check_texts, pad_rows
 from npformer.interop.architecture import Settings
 from npformer.interop.marian import IDS
 from npformer.interop.pretrained import Pretrained
@@ -78,7 +78,7 @@ class PretrainedWriter(PretrainedTextModel):
         texts : str, or list of str
             One or several, like `texts`.
         """
-        listed = [texts] if isinstance(texts, str) else checked_texts(texts)
+        listed = [texts] if isinstance(texts, str) else check_texts(texts)
         prompts = [self._ids(text) for text in listed]
         ends = self._ends(stop)
         written = written_texts(self.model, self.tokenizer, prompts, n, stop=ends, **options)
@@ -135,13 +135,13 @@ class PretrainedTranslator(PretrainedTextModel):
         texts : str, or list of str
             One or several, like `texts`.
         """
-        listed = [texts] if isinstance(texts, str) else checked_texts(texts)
+        listed = [texts] if isinstance(texts, str) else check_texts(texts)
         batch_size, found = checks.positive("batch_size", batch_size), []
         model = self.model
         without_token = set(self.tokenizer.ids_without_token(model.target_vocab)) - {model.end_id}
         for start in range(0, len(listed), batch_size):
             rows = [self.tokenizer.ids(text) for text in listed[start : start + batch_size]]
-            ids, mask = padded(rows, self.model.padding_id)
+            ids, mask = pad_rows(rows, self.model.padding_id)
             written = self.model.generate(
                 ids, max_len, beams, length_penalty, mask=mask, never=without_token
             )

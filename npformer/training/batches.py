@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from npformer.core import Feed, guarded_computation, step_key
-from npformer.data.held_out import held_out_rows, validation_share
-from npformer.data.lengths import shuffled_by_length
+from npformer.data.held_out import split_rows, validation_share
+from npformer.data.lengths import shuffle_by_length
 from npformer.data.samples import Data, Samples
 from npformer.models.batch import Batch, Shard
 from npformer.models.losses import Loss
@@ -64,7 +64,7 @@ def checked_task(
             counts = samples.counts_for(loss)
             strata = model.strata(samples.y, loss)
             (drawing,) = generator.spawn(1)
-            rows, rows_of_share = held_out_rows(strata, counts, share, drawing)
+            rows, rows_of_share = split_rows(strata, counts, share, drawing)
             part = samples.subset(rows)
             held_out = samples.subset(rows_of_share)
             rows_held_out = rows_of_share.tolist()
@@ -104,7 +104,7 @@ def choose_batching(model: Model, samples: Samples, batches: str) -> str:
             f"batches is {batches!r} and the amount of padding changes what this model computes "
             "(padding='zero' or pooling='flatten'); expected 'shuffled' or 'auto'"
         )
-    if (lengths == samples.padded_lengths).all():
+    if (lengths == samples.lengths_with_padding).all():
         return "shuffled"
     if batches != "auto":
         return batches
@@ -133,7 +133,7 @@ class Batches:
         lengths = self.task.samples.lengths
         if self.way == "by_length" and lengths is not None:
             lengths_of_rows = lengths[self.task.rows].sum(axis=1)
-            order = shuffled_by_length(lengths_of_rows, self.batch_size, self.shuffle)
+            order = shuffle_by_length(lengths_of_rows, self.batch_size, self.shuffle)
         else:
             order = self.shuffle.permutation(len(self.task.rows))
         self.order = self.task.rows[order]

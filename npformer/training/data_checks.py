@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 
 from npformer.core.support.explained_errors import located_errors
-from npformer.data.samples import Data, Samples, is_stored, labelled_inputs
+from npformer.data.samples import Data, Samples, check_labelled_inputs, is_stored
 from npformer.data.stored_samples import StoredSamples
-from npformer.data.weights import checked_weights
+from npformer.data.weights import check_weights
 from npformer.models.batch import Batch
 from npformer.models.losses import Loss
 from npformer.models.trainable import Model
@@ -28,7 +28,7 @@ def checked_data(
 
     If they are in files, each rank checks its part; without `processes`, this one checks all.
     """
-    inputs, y = labelled_inputs(model, name, data)
+    inputs, y = check_labelled_inputs(model, name, data)
     with located_errors(f"in {name}, "):
         arrays = [array for each in inputs for array in (each.x, each.mask, each.types)]
         if any(is_stored(array) for array in (*arrays, y)):
@@ -37,7 +37,7 @@ def checked_data(
                 model, inputs, y, loss, sample_weight, processes, progress
             )
         else:
-            sample_weight = checked_weights(sample_weight)
+            sample_weight = check_weights(sample_weight)
             samples = Samples(model.check_samples(inputs, y, loss, sample_weight))
     check_some_labels(name, samples, loss, sample_weight)
     if type(samples) is Samples and samples.lengths is not None:  # in memory, with padding

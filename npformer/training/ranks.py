@@ -108,7 +108,7 @@ class RankBatches(Batches):
         samples = self.task.samples
         snapshot = snapshot_of(self.model)
         own_rows: slice = self.ranks.shard(len(rows))
-        whole = samples.padded_lengths
+        whole = samples.lengths_with_padding
         at_least = np.ones(1, dtype=int)
         if self.way != "shuffled" and samples.lengths is not None:
             lengths = samples.lengths[rows]

@@ -148,7 +148,7 @@ def test_a_series_without_a_label_is_an_error(tmp_path, fails):
     lines = table.read_text().splitlines()
     table.write_text("\n".join([*lines[:5], lines[5].rsplit(",", 1)[0] + ", ", *lines[6:]]))
     said = fails("train", table, *COLUMNS, *TINY, "--out", tmp_path / "run")
-    assert "line 6 has no 'gait'; expected in every row a label" in said
+    assert "line 6 has no 'gait'; expected a label in every row" in said
 
 
 def test_series_that_the_model_cannot_read_are_refused_before_training(tmp_path, capsys):

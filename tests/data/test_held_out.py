@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from npformer.data.held_out import held_out_rows
+from npformer.data.held_out import split_rows
 from tests.needs import NEEDS
 
 pytest.importorskip("hypothesis", reason=NEEDS["hypothesis"])
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 
 def split(y, share, seed=0):
-    return held_out_rows(y, np.ones(len(y)), share, np.random.default_rng(seed))
+    return split_rows(y, np.ones(len(y)), share, np.random.default_rng(seed))
 
 
 @given(
@@ -45,15 +45,15 @@ def test_the_seed_decides_and_samples_without_a_class_are_drawn_from_all():
     y = np.arange(60) % 3
     assert split(y, 0.2, 1)[1].tolist() == split(y, 0.2, 1)[1].tolist()
     assert split(y, 0.2, 1)[1].tolist() != split(y, 0.2, 2)[1].tolist()
-    rows, held = held_out_rows(None, np.ones(50), 0.3, np.random.default_rng(0))
+    rows, held = split_rows(None, np.ones(50), 0.3, np.random.default_rng(0))
     assert len(held) == 15
     np.testing.assert_array_equal(np.sort(np.concatenate([rows, held])), np.arange(50))
 
 
 @pytest.mark.parametrize(("weighty", "named"), [(0, "held out"), (1, "to train on")])
 def test_a_part_without_weight_is_refused(weighty, named):
-    parts = held_out_rows(None, np.ones(20), 0.2, np.random.default_rng(1))
+    parts = split_rows(None, np.ones(20), 0.2, np.random.default_rng(1))
     counts = np.zeros(20)
     counts[parts[weighty]] = 1.0
     with pytest.raises(ValueError, match=f"of the samples {named} with validation=0.2, none has"):
-        held_out_rows(None, counts, 0.2, np.random.default_rng(1))
+        split_rows(None, counts, 0.2, np.random.default_rng(1))

@@ -6,7 +6,7 @@ import pytest
 import npformer as nf
 from npformer.core import Padding
 from npformer.core.inputs import Sequences
-from npformer.data.lengths import LongestFirst, shuffled_by_length
+from npformer.data.lengths import LongestFirst, shuffle_by_length
 
 SKIP = list(nf.MIXERS)
 LENGTH = 9
@@ -38,7 +38,7 @@ def model_of(mixer="attention", pooling="mean", padding="per_length", **more):
 @pytest.mark.parametrize("n", [1, 7, 64, 1000])
 def test_an_epoch_has_every_sample_once_and_its_batches_little_padding(n):
     lengths = np.random.default_rng(0).integers(1, 31, size=n)
-    order = shuffled_by_length(lengths, 8, np.random.default_rng(1))
+    order = shuffle_by_length(lengths, 8, np.random.default_rng(1))
     np.testing.assert_array_equal(np.sort(order), np.arange(n))
     batches = [lengths[order[start : start + 8]] for start in range(0, n, 8)]
     padded = sum(batch.max() * len(batch) for batch in batches)
@@ -82,12 +82,14 @@ def test_batches_of_a_prediction_are_the_longest_first_and_of_the_size_asked_for
     assert shapes == sorted(shapes, reverse=True)
     assert shapes[-1] < LENGTH
     shares = [[part.inputs[0].x[:, :1] for part in batches.share(k, 3)] for k in range(3)]
-    np.testing.assert_array_equal(batches.in_order(shares), x[:, :1])
+    np.testing.assert_array_equal(batches.restore_order(shares), x[:, :1])
     batches = LongestFirst((Sequences(x, Padding(mask)),), 8, by_length=True, tokens=12)
     parts = [part.inputs[0] for part in batches.share(0, 1)]
     assert all(len(part.x) == 1 or len(part.x) * part.length <= 12 for part in parts)
     assert all(len(part.x) <= 8 for part in parts)
     assert max(len(part.x) for part in parts) > 1
-    np.testing.assert_array_equal(batches.in_order([[part.x[:, :1] for part in parts]]), x[:, :1])
+    np.testing.assert_array_equal(
+        batches.restore_order([[part.x[:, :1] for part in parts]]), x[:, :1]
+    )
     whole = LongestFirst((Sequences(x),), 8, by_length=True, tokens=3 * LENGTH)
     assert {len(part.inputs[0].x) for part in whole.share(0, 1)} <= {3, len(x) % 3}

@@ -84,17 +84,17 @@ def test_whole_words_are_hidden_together():
 
 def test_an_evaluation_hides_the_same_tokens_of_a_text_wherever_it_stands():
     masking = Masking(V, MASK_ID, special_ids=SPECIAL)
-    x, y = masking.fixed(IDS, KEPT)
+    x, y = masking.hide_for_evaluation(IDS, KEPT)
     back = np.arange(len(IDS))[::-1]
-    for some in (x[back], y[back]), masking.fixed(IDS[back], KEPT[back]):
+    for some in (x[back], y[back]), masking.hide_for_evaluation(IDS[back], KEPT[back]):
         np.testing.assert_array_equal(some[1], y[back])
     wide_ids = np.pad(IDS, ((0, 0), (2, 3)))
     wide_kept = np.pad(KEPT, ((0, 0), (2, 3)))
-    wide_x, wide_y = masking.fixed(wide_ids, wide_kept)
+    wide_x, wide_y = masking.hide_for_evaluation(wide_ids, wide_kept)
     np.testing.assert_array_equal(wide_x[:, 2:-3], x)
     np.testing.assert_array_equal(wide_y[:, 2:-3], y)
     whole = KEPT.all(axis=1)
-    np.testing.assert_array_equal(masking.fixed(IDS[whole], None)[1], y[whole])
+    np.testing.assert_array_equal(masking.hide_for_evaluation(IDS[whole], None)[1], y[whole])
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class Files:
 
 @pytest.fixture
 def always(monkeypatch):
-    monkeypatch.setattr(read_ahead, "WORTH", 0.0)
+    monkeypatch.setattr(read_ahead, "SLOW_READ", 0.0)
 
 
 def in_thread(name):
@@ -96,7 +96,7 @@ def test_a_forked_child_reads_by_itself(always):
 
 
 def test_fast_files_need_no_thread(monkeypatch):
-    monkeypatch.setattr(read_ahead, "WORTH", 60.0)  # however busy the machine is
+    monkeypatch.setattr(read_ahead, "SLOW_READ", 60.0)  # however busy the machine is
     files, reader = Files(), ReadAhead()
     reader.get(files.read, slice(0, 4))
     reader.expect(files.read, np.arange(4, 8).copy)

@@ -69,7 +69,7 @@ def test_times_of_day_are_taken_in_order_only(tmp_path):
     ("times", "problem"),
     [
         (["1", "", "2"], "line 3 has no 't'; .* by which the rows of a series are sorted"),
-        (["1.2.2024", "10.1.2024"], "line 2 has the time '1.2.2024'.*does not sort by time"),
+        (["1.2.2024", "10.1.2024"], "line 2 has the time '1.2.2024'.*cannot be sorted as times"),
         (["01.02.2024", "10.01.2024"], "line 2 has the time '01.02.2024'"),
         (["10:00", "9:30"], "line 3 has the time '9:30'.*Expected numbers, or dates"),
         (["2024-01-01", "2024-01-01T09:30"], "line 3 has the time '2024-01-01T09:30'"),
@@ -190,7 +190,7 @@ def test_which_end_has_the_labels_is_asked_in_doubt(tmp_path):
     ("words", "settings", "problem"),
     [
         (LONG, {}, "says to which series a row belongs"),
-        (LONG.replace("a,1", ",1"), {"id": "walk"}, "line 3 has no 'walk'; expected in every row"),
+        (LONG.replace("a,1", ",1"), {"id": "walk"}, "line 3 has no 'walk'; expected the series"),
         ("id,x1,x2\n1,2,3\n", {}, "says to which series a row belongs"),
         ("t0,t1,gait\n1,2,a\n", {"time": "t0"}, "time is given without id"),
         ("t0,t1,gait\n1,2,a\n", {"label": "gai"}, "no column 'gai'.*Did you mean 'gait'"),

@@ -69,7 +69,7 @@ def test_names_are_in_the_order_of_their_numbers_and_a_list_keeps_its_order(whol
 
 
 def test_few_files_are_open_at_a_time(whole, monkeypatch):
-    monkeypatch.setattr(stored, "AT_ONCE", 2)
+    monkeypatch.setattr(stored, "MOST_OPEN", 2)
     found = sharded("x-*.npy")
     np.testing.assert_array_equal(found[:], whole)
     assert len(found._open) == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from npformer.data.tables import kind_of, read_table
+from npformer.data.tables import read_table, table_format
 from npformer.data.text_file import read_text
 from tests.needs import NEEDS
 
@@ -180,7 +180,7 @@ def test_a_field_of_ten_million_letters(tmp_path):
         (
             "a.json",
             '{"text": {"0": "a"}, "label": {"1": "c"}}',
-            "'label' has other rows than 'text'",
+            "the rows of 'label' differ from those of 'text'",
         ),
         (
             "a.json",
@@ -333,7 +333,7 @@ def test_a_wrong_column_and_a_missing_value(tmp_path):
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ('{"a": 1}', "has a dict in the column 'text'; expected a text or a number"),
+        ('{"a": 1}', "has a dict in the column 'text'; expected a string or a number"),
         ('["a", "b"]', "has a list in"),
         ("NaN", "has no 'text'; expected a value"),
         ("null", "has no 'text'"),
@@ -352,8 +352,8 @@ def test_a_row_is_called_by_the_line_in_which_it_begins(tmp_path):
 
 
 def test_names_say_the_kind():
-    assert kind_of(Path("a.b.TSV.gz")) == "csv"
-    assert kind_of(Path("a sentence.")) is None
+    assert table_format(Path("a.b.TSV.gz")) == "csv"
+    assert table_format(Path("a sentence.")) is None
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

@@ -199,10 +199,10 @@ def test_without_a_share_the_history_says_none(make, data):
 @pytest.mark.parametrize(
     ("share", "error", "message"),
     [
-        (0.0, ValueError, "validation is 0.0; expected a share of the data between 0 and 1"),
-        (1, ValueError, "validation is 1; expected a share"),
-        (1.5, ValueError, "validation is 1.5; expected a share"),
-        (float("nan"), ValueError, "validation is nan; expected a share"),
+        (0.0, ValueError, "validation is 0.0; expected a fraction of the data between 0 and 1"),
+        (1, ValueError, "validation is 1; expected a fraction"),
+        (1.5, ValueError, "validation is 1.5; expected a fraction"),
+        (float("nan"), ValueError, "validation is nan; expected a fraction"),
         (True, TypeError, r"validation is a bool; expected \(x, y\)"),
         ("0.1", TypeError, r"validation is a str; expected \(x, y\)"),
         (0.01, ValueError, "20 samples are too few to set 0.01 of them aside; expected at least 1"),

@@ -14,7 +14,7 @@ N, LENGTH, VOCABULARY, CLASSES = 97, 9, 30, 3
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     monkeypatch.setattr(stored_samples, "MOST_AT_ONCE", 10)
-    monkeypatch.setattr(read_ahead, "WORTH", 0.0)  # a thread reads each next batch
+    monkeypatch.setattr(read_ahead, "SLOW_READ", 0.0)  # a thread reads each next batch
 
 
 def samples(labels="sequence", vectors=False, n=N, seed=0):
@@ -169,7 +169,7 @@ def test_pieces_without_weight_count_nothing(tmp_path):
 
 @pytest.mark.parametrize("progress", [True, False])
 def test_a_long_look_at_the_data_is_shown(tmp_path, monkeypatch, capsys, progress):
-    monkeypatch.setattr(stored_samples, "SOON", 0.0)
+    monkeypatch.setattr(stored_samples, "BAR_DELAY", 0.0)
     trained(mapped(tmp_path, samples()), model_of(), epochs=1, progress=progress)
     assert ("checking the data" in capsys.readouterr().err) == progress
 

@@ -7,7 +7,7 @@ from npformer.data.tokenizers.tokenizer import WRITING, Tokenizer
 from npformer.data.tokenizers.tokenizers import (
     TOKENIZERS,
     train_tokenizer,
-    writing_tokenizer,
+    train_writing_tokenizer,
 )
 from npformer.data.tokenizers.word_tokenizer import WordTokenizer
 
@@ -20,5 +20,5 @@ __all__ = [
     "WordTokenizer",
     "frequent_pairs",
     "train_tokenizer",
-    "writing_tokenizer",
+    "train_writing_tokenizer",
 ]

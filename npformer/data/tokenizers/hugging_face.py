@@ -17,18 +17,20 @@ def tokenizers_library() -> Any:
 
 
 def _ask_for_one_thread() -> str | None:
-    before = os.environ.get(PARALLELISM)
+    """Set the variable, and return its previous value."""
+    previous = os.environ.get(PARALLELISM)
     os.environ[PARALLELISM] = "false"
-    return before
+    return previous
 
 
-def _restore_threads(before: str | None) -> None:
-    if before is None:
+def _restore_threads(previous: str | None) -> None:
+    """Give the variable its previous value; None removes it."""
+    if previous is None:
         os.environ.pop(PARALLELISM, None)
     else:
-        os.environ[PARALLELISM] = before
+        os.environ[PARALLELISM] = previous
 
 
 one_thread = SharedChange(_ask_for_one_thread, _restore_threads)
-"""``with one_thread():`` lets the library use one thread in the body: if it has used more, it warns
-about copies of a process."""
+"""``with one_thread():`` limits the library to one thread in the body: once it has used more, it
+warns when the process forks."""

@@ -1,7 +1,7 @@
-"""What the ids to come may still change in a decoded text, by the steps of its decoder.
+"""What later ids can still change in a decoded text; it depends on the steps of the decoder.
 
-The steps of Hugging Face's ``tokenizers`` are sure to leave what is written as it is, to change the
-end of it in a way that is known, or neither; then nothing of a text is sure before its last id.
+Some steps of Hugging Face's ``tokenizers`` never change text that has been decoded, some change its
+end in a known way. With any other step no part of a text is certain before its last id.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")
-"""A token of the step ByteFallback: a byte of a character that is not in the vocabulary."""
+"""A byte of a character that is not in the vocabulary, as a token for the step ByteFallback."""
 
 CUT_CHARACTER = "\ufffd"
-"""What bytes become that are no whole character."""
+"""Stands for bytes that are not a complete character."""
 
-OF_TOKENS = "WordPiece", "Metaspace", "CTC", "Strip", "Replace", "ByteFallback"
-"""Steps that make of each token what it is by itself, by whether it is the first, and by those
-right before it; of bytes also by those that follow, until one is none."""
+TOKEN_STEPS = "WordPiece", "Metaspace", "CTC", "Strip", "Replace", "ByteFallback"
+"""Steps whose result for a token depends only on the token, on whether it is the first, and on the
+tokens right before it; for bytes also on the bytes that follow."""
 
 
 @dataclass(frozen=True)
 class LaterChanges:
-    """What later ids may change at the end of a text.
+    """What later ids can change at the end of a text.
 
     Attributes
     ----------
@@ -33,10 +33,9 @@ class LaterChanges:
     cut_character : bool
         Its last character, if its bytes are not complete.
     bytes : bool
-        The tokens of bytes that it ends with: if a byte that follows makes them invalid, all of
-        them are.
+        The bytes at its end: if the next byte makes them invalid, it invalidates all of them.
     last_token : bool
-        The last token, in which the end of a word becomes a space if another token follows.
+        Its last token, whose mark for the end of a word becomes a space if a token follows.
     """
 
     anything: bool = False
@@ -46,34 +45,39 @@ class LaterChanges:
 
 
 def later_changes(decoder: Any) -> LaterChanges:
-    """Return what the steps of a decoder leave open; `decoder` is that of a tokenizer, or None."""
+    """Return what later ids can change, given the decoder of a tokenizer, or None without one."""
     steps = [] if decoder is None else _steps(json.loads(decoder.__getstate__()))
-    kinds = [step["type"] for step in steps]
-    if kinds == ["BPEDecoder"]:
+    step_types = [step["type"] for step in steps]
+    if step_types == ["BPEDecoder"]:
         return LaterChanges(last_token=True)
-    if kinds in (["ByteLevel"], ["ByteLevel", "Fuse"]):
+    if step_types in (["ByteLevel"], ["ByteLevel", "Fuse"]):
         return LaterChanges(cut_character=True)
-    joined = kinds.index("Fuse") if "Fuse" in kinds else len(kinds)
-    sure = all(map(_keeps_tokens, steps[:joined])) and all(map(_keeps_text, steps[joined:]))
-    if not sure or not _keeps_bytes(steps[:joined]):
+    fuse = step_types.index("Fuse") if "Fuse" in step_types else len(step_types)
+    token_steps, text_steps = steps[:fuse], steps[fuse:]
+    tokens_are_certain = all(map(_keeps_tokens, token_steps)) and _keeps_bytes(token_steps)
+    text_is_certain = all(map(_keeps_text, text_steps))
+    if not tokens_are_certain or not text_is_certain:
         return LaterChanges(anything=True)
-    return LaterChanges(bytes="ByteFallback" in kinds)
+    return LaterChanges(bytes="ByteFallback" in step_types)
 
 
 def _steps(decoder: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the steps of a decoder, those of sequences one by one."""
+    """Return the steps of a decoder; sequences are flattened."""
     if decoder["type"] != "Sequence":
         return [decoder]
-    return [step for part in decoder["decoders"] for step in _steps(part)]
+    steps = []
+    for inner_decoder in decoder["decoders"]:
+        steps += _steps(inner_decoder)
+    return steps
 
 
 def _keeps_tokens(step: dict[str, Any]) -> bool:
-    """Return whether a step leaves tokens as they are, whatever follows that is not a byte."""
-    return step["type"] in OF_TOKENS
+    """Return whether no later token, except a byte, changes what a step makes of a token."""
+    return step["type"] in TOKEN_STEPS
 
 
 def _keeps_text(step: dict[str, Any]) -> bool:
-    """Return whether a step of a whole text leaves its beginning as it is, whatever follows."""
+    """Return whether no later text changes what a step makes of the beginning of a text."""
     if step["type"] == "Strip":
         return bool(step["stop"] == 0)
     if step["type"] == "Replace":
@@ -82,18 +86,20 @@ def _keeps_text(step: dict[str, Any]) -> bool:
 
 
 def _keeps_bytes(steps: list[dict[str, Any]]) -> bool:
-    """Return whether tokens of bytes are still told by their names when they become characters.
+    """Return whether tokens of bytes reach the step ByteFallback with their names unchanged.
 
-    Before that, spaces alone may be put in: no name has one.
+    Steps before it may only insert spaces, because no name of a byte has one.
     """
-    kinds = [step["type"] for step in steps]
-    before = steps[: kinds.index("ByteFallback")] if "ByteFallback" in kinds else []
-    return all(step["type"] == "Replace" and step["content"] == " " for step in before)
+    step_types = [step["type"] for step in steps]
+    if "ByteFallback" not in step_types:
+        return True
+    earlier_steps = steps[: step_types.index("ByteFallback")]
+    return all(step["type"] == "Replace" and step["content"] == " " for step in earlier_steps)
 
 
 def common_beginning(one: str, other: str) -> str:
     """Return the beginning that two texts have in common."""
-    for i, (letter, other_letter) in enumerate(zip(one, other, strict=False)):
-        if letter != other_letter:
+    for i, (character, other_character) in enumerate(zip(one, other, strict=False)):
+        if character != other_character:
             return one[:i]
     return one[: len(other)]

@@ -1,4 +1,4 @@
-"""Pairs of neighbours in texts, and how much they and single tokens count: TF-IDF's idf."""
+"""Frequent pairs of neighbouring tokens, and the weights (TF-IDF's idf) of tokens and pairs."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ def frequent_pairs(
     single: Iterable[int] = (),
     most: int = 50_000,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs of tokens that most texts have, and how much each token or pair counts.
+    """Return the pairs of neighbouring tokens that occur in most texts, and the weights (idf).
 
     Parameters
     ----------
@@ -21,30 +21,34 @@ def frequent_pairs(
         The token ids of each text.
     vocab_size : int
     single : iterable of int
-        Ids that are in no pair, such as those of parts of words.
+        Ids that form no pairs, such as those of parts of words.
     most : int
-        How many pairs to keep at most.
+        Maximum number of pairs.
 
     Returns
     -------
     pairs : int array, shape (n_pairs, 2)
         Sorted.
     idf : float array, shape (vocab_size + n_pairs,)
-        log((1 + n_texts) / (1 + n_texts with it)) + 1, first of tokens, then of pairs. 0 for a
-        token that no text has.
+        log((1 + n_texts) / (1 + number of texts that contain it)) + 1, for tokens, then for pairs;
+        0 for a token that no text contains.
     """
-    alone = np.zeros(vocab_size, dtype=bool)
-    alone[list(single)] = True
-    n_texts, of_tokens = 0, np.zeros(vocab_size, dtype="int64")
-    of_pairs: Counter[int] = Counter()
+    is_single = np.zeros(vocab_size, dtype=bool)
+    is_single[list(single)] = True
+    n_texts = 0
+    token_counts = np.zeros(vocab_size, dtype="int64")  # of the texts that contain a token
+    pair_counts: Counter[int] = Counter()  # a pair (i, j) is the number i * vocab_size + j
     for ids in texts:
         text = np.asarray(ids, dtype="int64")
         n_texts += 1
-        of_tokens[np.unique(text)] += 1
-        together = ~(alone[text[:-1]] | alone[text[1:]])
-        of_pairs.update(set((text[:-1] * vocab_size + text[1:])[together].tolist()))
-    kept = sorted(sorted(of_pairs, key=lambda pair: (-of_pairs[pair], pair))[:most])
-    pairs = np.array(kept, dtype="int64")
-    counts = np.concatenate([of_tokens, [of_pairs[pair] for pair in kept]])
+        token_counts[np.unique(text)] += 1
+        left, right = text[:-1], text[1:]
+        may_pair = ~(is_single[left] | is_single[right])
+        pair_numbers = (left * vocab_size + right)[may_pair]
+        pair_counts.update(set(pair_numbers.tolist()))
+    ranked = sorted(pair_counts, key=lambda pair: (-pair_counts[pair], pair))
+    frequent = sorted(ranked[:most])
+    pairs = np.array(frequent, dtype="int64")
+    counts = np.concatenate([token_counts, [pair_counts[pair] for pair in frequent]])
     idf = np.where(counts > 0, np.log((1.0 + n_texts) / (1.0 + counts)) + 1.0, 0.0)
     return np.stack([pairs // vocab_size, pairs % vocab_size], axis=1), idf

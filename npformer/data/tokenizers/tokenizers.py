@@ -10,11 +10,11 @@ from npformer.data.tokenizers.tokenizer import WRITING, Tokenizer
 from npformer.data.tokenizers.word_tokenizer import WordTokenizer
 
 TOKENIZERS = ("word", "wordpiece", "bpe")
-"""What `train_tokenizer` makes: "word" needs no library, the others the extra ``text``."""
+"""Names for `train_tokenizer`. "word" needs no library, the others need the extra ``text``."""
 
 
 def train_tokenizer(name: str, texts: Iterable[str], **settings: Any) -> Tokenizer:
-    """Return a tokenizer of a kind with a vocabulary from some texts.
+    """Return a tokenizer by name, with a vocabulary from `texts`.
 
     `name` is one of `TOKENIZERS`; `settings` are vocab_size, min_count, lower and masks, and for
     "word" ngrams: see `WordTokenizer.train` and `LibraryTokenizer.train`.
@@ -25,14 +25,14 @@ def train_tokenizer(name: str, texts: Iterable[str], **settings: Any) -> Tokeniz
     return LibraryTokenizer.train(texts, name, **settings)
 
 
-def writing_tokenizer(name: str, texts: Iterable[str], vocab_size: int = 2_000) -> Tokenizer:
-    """Return a tokenizer whose tokens keep the whole text, for a model that writes.
+def train_writing_tokenizer(name: str, texts: Iterable[str], vocab_size: int = 2_000) -> Tokenizer:
+    """Return a tokenizer that decodes exactly, for a model that writes.
 
     Parameters
     ----------
     name : {"char", "word", "bpe"}
-        "char": a token for each character. "word": for each frequent word, too. Neither needs a
-        library. "bpe": for pieces of bytes (extra ``text``).
+        "char": a token for each character. "word": also for each frequent word. Neither needs a
+        library. "bpe": a token for frequent sequences of bytes (extra ``text``).
     texts : iterable of str
     vocab_size : int
         Maximum number of ids of "word" and "bpe".

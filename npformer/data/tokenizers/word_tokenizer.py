@@ -7,48 +7,49 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from npformer.core import checks
-from npformer.data.tokenizers.marks import JOINER, MARKS, marks_alike, words_of
-from npformer.data.tokenizers.tokenizer import MASK, VocabularyTokenizer, checked_texts
+from npformer.data.tokenizers.marks import JOINER, MARKS, unify_marks, word_pattern
+from npformer.data.tokenizers.tokenizer import MASK, VocabularyTokenizer, check_texts
 
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
 # Chinese characters and Japanese kana are written without spaces: each is a token, as in BERT.
 SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-WORD = words_of(rf"[^\W{SINGLE}]")
+WORD = word_pattern(rf"[^\W{SINGLE}]")
 TOKEN = re.compile(
     rf"{WORD}|[{SINGLE}]{MARKS}|[\U0001f1e6-\U0001f1ff]{{2}}"
     rf"|[^\w\s]{MARKS}(?:(?<={JOINER})[^\w\s]{MARKS})*"
 )
 """A word, also with apostrophes; a character that is a word by itself; a flag, which is two
-characters; or another symbol. For what `marks_alike` returns."""
+characters; or another symbol. To be matched with the result of `unify_marks`."""
 
 LEAST = 3
-"""How often a part of words must occur: rarer ones take time and say little."""
+"""How often a part of words must occur: rarer parts cost time and help little."""
 
 
 class WordTokenizer(VocabularyTokenizer):
     """A token for each word and each punctuation mark of the vocabulary.
 
     A word ends where Unicode's word boundaries say: marks, such as vowel signs, belong to it. In
-    scripts without spaces between words it is a whole run of letters, as in Thai, Lao, Khmer or
-    Burmese, unless invisible spaces (U+200B) divide it; Chinese and Japanese characters are single.
+    scripts without spaces between words, such as Thai, Lao, Khmer or Burmese, it is a whole run of
+    letters, unless invisible spaces (U+200B) divide it; each Chinese or Japanese character is a
+    token.
 
-    Id 0 is padding, id 1 a word that is not in the vocabulary, with `masks` id 2 is a hidden word,
-    and the words follow.
+    Id 0 is padding, id 1 a word that is not in the vocabulary, and with `masks` id 2 is a hidden
+    word; then come the words.
 
     Parameters
     ----------
     words : sequence of str
-        The vocabulary, as it is looked up: in Unicode form NFC, and in lower case if `lower`.
+        The vocabulary, in Unicode form NFC, and in lower case if `lower`.
     lower : bool
         Whether texts are converted to lower case.
     ngrams : int
-        If not 0, the tokens of a text are followed by the parts of its words with so many letters,
+        If not 0, the words of a text are followed by those of their parts with so many letters,
         written ``#part``, that are in the vocabulary: 4 makes ``#<wor #word #ords #rds>`` from
-        "words". A word that was never seen then has known parts (Bojanowski et al., 2017,
-        "Enriching word vectors with subword information").
+        "words". So an unknown word can have known parts (Bojanowski et al., 2017, "Enriching word
+        vectors with subword information").
     masks : bool
-        Whether ``[MASK]`` in a text is a token, which stands for a hidden word.
+        Whether ``[MASK]`` in a text is a token, which hides a word.
     """
 
     padding_id, unknown_id = 0, 1
@@ -62,7 +63,7 @@ class WordTokenizer(VocabularyTokenizer):
         special = [PADDING, UNKNOWN]
         if masks:
             special.append(MASK)
-        super().__init__(special + checked_texts(words, "words"))
+        super().__init__(special + check_texts(words, "words"))
 
     @classmethod
     def train(
@@ -75,7 +76,7 @@ class WordTokenizer(VocabularyTokenizer):
         ngrams: int = 0,
         masks: bool = False,
     ) -> Self:
-        """Return a tokenizer with the most frequent words, and parts of words, of some texts.
+        """Return a tokenizer with the most frequent words, and parts of words, of `texts`.
 
         Parameters
         ----------
@@ -83,51 +84,54 @@ class WordTokenizer(VocabularyTokenizer):
         vocab_size : int
             Maximum number of ids, including those of padding and unknown words.
         min_count : int
-            How often a word must occur; a part at least 3 times.
+            How often a word must occur; a part of words must occur at least 3 times.
         lower, ngrams, masks
             As in the class.
         """
         vocab_size = checks.whole("vocab_size", vocab_size, at_least=3)
         checks.positive("min_count", min_count)
         checks.whole("ngrams", ngrams, at_least=0)
-        counts = Counter(word for text in checked_texts(texts) for word in split(text, lower))
+        counts = Counter(word for text in check_texts(texts) for word in split(text, lower))
         frequent = {word: n for word, n in counts.items() if n >= min_count}
         if ngrams:
-            counts_of_parts = _count_parts(counts, ngrams)
-            at_least = max(min_count, LEAST)
-            frequent |= {part: n for part, n in counts_of_parts.items() if n >= at_least}
+            ngram_counts = _count_ngrams(counts, ngrams)
+            least = max(min_count, LEAST)
+            frequent |= {ngram: n for ngram, n in ngram_counts.items() if n >= least}
         ranked = sorted(frequent, key=lambda token: (-frequent[token], token))
-        return cls(ranked[: vocab_size - 2 - masks], lower=lower, ngrams=ngrams, masks=masks)
+        n_words = vocab_size - (3 if masks else 2)  # besides the special tokens
+        return cls(ranked[:n_words], lower=lower, ngrams=ngrams, masks=masks)
 
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
-        """Return the ids of one text: its words, then parts of them."""
+        """Return the ids of one text: of its words, then of their parts."""
         words = self._words(text)[:max_len]
         ids = [self._id_of.get(word, self.unknown_id) for word in words]
         if self.ngrams:
-            parts = [part for word in words for part in parts_of(word, self.ngrams)]
-            ids += [self._id_of[part] for part in parts if part in self._id_of]
+            for word in words:
+                ngrams = ngrams_of(word, self.ngrams)
+                ids += [self._id_of[ngram] for ngram in ngrams if ngram in self._id_of]
         return ids[:max_len]
 
     def _words(self, text: str) -> list[str]:
         """Return the words of a text, and `MASK` for each hidden one."""
         if not self.mask_id:
             return split(text, self.lower)
-        first, *others = text.split(MASK)
+        first, *rest = text.split(MASK)
         words = split(first, self.lower)
-        for passage in others:
+        for passage in rest:
             words += [MASK, *split(passage, self.lower)]
         return words
 
-    def parts(self) -> list[int]:
+    def ngram_ids(self) -> list[int]:
         """Return the ids of parts of words."""
         return [id for id, word in enumerate(self.vocabulary) if len(word) > 1 and word[0] == "#"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the vocabulary."""
         masks = self.mask_id is not None
+        n_special = 3 if masks else 2
         return {
             "kind": "words",
-            "words": self.vocabulary[2 + masks :],
+            "words": self.vocabulary[n_special:],
             "lower": self.lower,
             "ngrams": self.ngrams,
             "masks": masks,
@@ -149,21 +153,22 @@ def split(text: str, lower: bool = True) -> list[str]:
     text = unicodedata.normalize("NFC", text)
     if lower:
         text = text.lower()
-    if (searched := marks_alike(text)) == text:
+    unified = unify_marks(text)
+    if unified == text:
         return TOKEN.findall(text)
-    return [text[match.start() : match.end()] for match in TOKEN.finditer(searched)]
+    return [text[match.start() : match.end()] for match in TOKEN.finditer(unified)]
 
 
-def _count_parts(counts: Counter[str], n: int) -> Counter[str]:
-    """Return how often each part of n letters occurs in words, from how often each of them does."""
-    counts_of_parts: Counter[str] = Counter()
+def _count_ngrams(counts: Counter[str], n: int) -> Counter[str]:
+    """Return how often each part of n letters occurs, given how often each word occurs."""
+    ngram_counts: Counter[str] = Counter()
     for word, count in counts.items():
-        for part in parts_of(word, n):
-            counts_of_parts[part] += count
-    return counts_of_parts
+        for ngram in ngrams_of(word, n):
+            ngram_counts[ngram] += count
+    return ngram_counts
 
 
-def parts_of(word: str, n: int) -> list[str]:
+def ngrams_of(word: str, n: int) -> list[str]:
     """Return the parts of n letters of a word, whose ends are marked; none for a short word."""
     marked = f"<{word}>"
     if len(marked) <= n:

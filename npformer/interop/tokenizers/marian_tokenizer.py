@@ -13,7 +13,7 @@ from npformer.data.formats import check_is_no_pointer
 from npformer.data.json_file import read_json
 from npformer.data.libraries import library
 from npformer.data.tokenizers.library_tokenizer import check_ids
-from npformer.data.tokenizers.tokenizer import Tokenizer, cleaned_up, stated_settings, word_of
+from npformer.data.tokenizers.tokenizer import Tokenizer, clean_up_spaces, read_settings, token_text
 
 FILES = ("source.spm", "target.spm", "vocab.json")
 LANGUAGE = re.compile(">>.*?<<", re.DOTALL)
@@ -86,7 +86,7 @@ class MarianTokenizer(Tokenizer):
             check_is_no_pointer(path / name)
         source, target = (Path(path / name).read_bytes() for name in FILES[:2])
         vocabulary = read_json(path / FILES[2])
-        settings = stated_settings(path)
+        settings = read_settings(path)
         if differences := _differences(settings, vocabulary):
             raise ValueError(
                 f"{path} has {differences[0]} of its own; expected that of Marian's models"
@@ -119,7 +119,7 @@ class MarianTokenizer(Tokenizer):
         special = self.padding_id, self.end_id, self.unknown_id
         text = ""
         pieces: list[str] = []  # since the last special token
-        for id in self.with_token(ids):
+        for id in self.ids_with_token(ids):
             if id not in special:
                 pieces.append(self._pieces[id])
             elif not skip_special_tokens:
@@ -128,7 +128,7 @@ class MarianTokenizer(Tokenizer):
         text = f"{text}{self._of_target.decode(pieces)}"
         if not skip_special_tokens:
             text = text.strip()
-        return cleaned_up(text) if self.clean_up else text
+        return clean_up_spaces(text) if self.clean_up else text
 
     def has_token(self, id: int) -> bool:
         """Return whether an id has a piece."""
@@ -158,10 +158,10 @@ def _differences(settings: Mapping[str, Any], vocabulary: Mapping[str, Any]) -> 
     """Return the settings and added tokens in which a folder differs from Marian's models."""
     differences = [key for key in FOREIGN if settings.get(key)]
     for key, usual in SPECIAL.items():
-        if word_of(settings.get(key, usual)) != usual:
+        if token_text(settings.get(key, usual)) != usual:
             differences.append(key)
     id_of_special = {word: str(vocabulary.get(word)) for word in SPECIAL.values()}
     for id, token in (settings.get("added_tokens_decoder") or {}).items():
-        if id_of_special.get(str(word_of(token))) != id:
+        if id_of_special.get(str(token_text(token))) != id:
             differences.append(f"the token {id}")
     return differences

@@ -13,7 +13,7 @@ from npformer.data.formats import check_is_no_pointer
 from npformer.data.json_file import read_json, read_json_if_there
 from npformer.data.tokenizers.hugging_face import tokenizers_library
 from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer, check_ids
-from npformer.data.tokenizers.tokenizer import stated_settings, word_of
+from npformer.data.tokenizers.tokenizer import read_settings, token_text
 from npformer.interop.tokenizers.stated_texts import (
     additional_ends,
     contradictory_prefix,
@@ -52,14 +52,14 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
     file = _tokenizer_file(path)
     for vocabulary in (file, folder / "merges.txt"):
         check_is_no_pointer(vocabulary)
-    settings = stated_settings(folder)
+    settings = read_settings(folder)
     if foreign := [name for name in SETTINGS["foreign"] if settings.get(name)]:
         raise ValueError(f"{folder} has {foreign[0]}, which npformer has not; expected false")
     name = _class(folder, file, settings)
     usual = KINDS[CLASSES[name]]["usual"] if name in CLASSES else {}
-    padding_words = [word_of((usual | settings).get("pad_token")), padding]
+    padding_words = [token_text((usual | settings).get("pad_token")), padding]
     if padding is not None:  # of a model that writes, which ends texts, too
-        padding_words.append(word_of(settings.get("eos_token")))
+        padding_words.append(token_text(settings.get("eos_token")))
     try:
         if file.suffix == ".json":
             check_ids(read_json(file))
@@ -195,8 +195,8 @@ def _as_transformers_reads(stored: Any, name: str, settings: dict[str, Any]) -> 
         return library
     if name in SETTINGS["pieces"]:
         ends = stored.encode("").tokens or ["none", "none"]
-        begin = word_of(settings.get("bos_token", ends[0]))
-        end = word_of(settings.get("eos_token", ends[-1]))
+        begin = token_text(settings.get("bos_token", ends[0]))
+        end = token_text(settings.get("eos_token", ends[-1]))
         if [begin, end] != ends or settings.get("add_prefix_space") is False:
             raise ValueError("tokenizer_config.json says otherwise; expected its ends of texts")
     return stored
@@ -207,7 +207,7 @@ def _around(model: Any, name: str, settings: dict[str, Any]) -> Any:
     tk = tokenizers_library()
     library = tk.Tokenizer(model)
     bert = CLASSES[name] == "bert"
-    words = [word_of(settings[key]) for key in KINDS[CLASSES[name]]["needs"]]
+    words = [token_text(settings[key]) for key in KINDS[CLASSES[name]]["needs"]]
     if missing := [word for word in words if word is None or library.token_to_id(word) is None]:
         raise ValueError(f"the vocabulary has no {missing[0]}")
     if bert:
@@ -270,12 +270,12 @@ def _add_tokens(
     """Add the tokens that stand in files beside the vocabulary, each with its id."""
     in_vocabulary = {k: v for k, v in usual.items() if library.token_to_id(str(v)) is not None}
     special_tokens = _special_tokens(settings, in_vocabulary)
-    special_words = [word_of(token) for token in special_tokens]
+    special_words = [token_text(token) for token in special_tokens]
     token_of_id = _stated_tokens(folder, settings, special_words)
     known = {token.content for token in library.get_added_tokens_decoder().values()}
     in_order = [token_of_id[id] for id in sorted(token_of_id)]
     for token in in_order + special_tokens:
-        word = word_of(token)
+        word = token_text(token)
         if word is not None and word not in known:
             _add_token(library, word, token, special=word in special_words)
             known.add(word)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from npformer.data.tokenizers.tokenizer import word_of
+from npformer.data.tokenizers.tokenizer import token_text
 
 ENDS = {"add_bos_token": ("bos_token", 0), "add_eos_token": ("eos_token", 1)}
 """{setting: (the setting that names its token, 0 for the beginning of texts and 1 for the end)}"""
@@ -38,7 +38,7 @@ def _ends(library: Any, settings: Mapping[str, Any]) -> Iterator[tuple[str, str,
     A token that has no name in the settings is not added.
     """
     for setting, (name, end) in ENDS.items():
-        word = word_of(settings.get(name))
+        word = token_text(settings.get(name))
         if word is not None and settings.get(setting) is not None:
             yield setting, word, library.token_to_id(word) in _added_ids(library)[end]
 

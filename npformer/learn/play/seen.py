@@ -65,7 +65,7 @@ class Names:
     def text(self, ids: Any) -> str:
         """Return ids as a text, as the tokenizer decodes them; parts of words are left out."""
         if isinstance(self.tokenizer, WordTokenizer):
-            parts = set(self.tokenizer.parts())
+            parts = set(self.tokenizer.ngram_ids())
             return " ".join(self.words(id for id in ids if int(id) not in parts))
         if self.tokenizer is not None:
             return self.tokenizer.decode([int(id) for id in ids])

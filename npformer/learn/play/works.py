@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from npformer.data.dataset import Dataset
-from npformer.data.tokenizers.tokenizer import checked_texts
+from npformer.data.tokenizers.tokenizer import check_texts
 from npformer.learn.play.broken import SequenceClassifierWithBug, put_bug
 from npformer.learn.play.seen import Names, estimator_names
 from npformer.learn.play.settings import TASKS, Settings
@@ -174,7 +174,7 @@ class TextsWork(Work):
         """Return the ids of a text."""
         if not text.strip():
             raise ValueError("the text is empty; expected at least one word")
-        x, mask = self.estimator.arrays(checked_texts([text], "texts"))
+        x, mask = self.estimator.arrays(check_texts([text], "texts"))
         return x, mask, self.names.words(x[0][mask[0]])
 
 

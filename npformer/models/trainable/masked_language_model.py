@@ -132,7 +132,7 @@ class MaskedLanguageModel(Padded, MaskedTokens):
             masking = self.masking()
             (one,) = self.check_inputs(inputs)
             kept = None if one.padding is None else one.padding.on_host()
-            x, y = masking.fixed(to_numpy(one.x), kept)
+            x, y = masking.hide_for_evaluation(to_numpy(one.x), kept)
             inputs = (replace(one, x=x),)
         batch = super().check_samples(inputs, y, loss, sample_weight)
         return MaskedBatch(**vars(batch), masking=masking)
@@ -155,7 +155,9 @@ class MaskedLanguageModel(Padded, MaskedTokens):
 
     def note(self, batch: Batch, before: Seen | None = None) -> Seen:
         """Return whether samples have padding, and which ids stand for it and for tokens."""
-        return super().note(batch.shown() if isinstance(batch, MaskedBatch) else batch, before)
+        return super().note(
+            batch.restore_hidden() if isinstance(batch, MaskedBatch) else batch, before
+        )
 
 
 MODELS["MaskedLanguageModel"] = MaskedLanguageModel

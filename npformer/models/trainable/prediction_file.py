@@ -14,9 +14,9 @@ import numpy as np
 from npformer.core import a_type, checks, to_numpy
 from npformer.core.inputs import as_given
 from npformer.core.support.explained_errors import located_errors
-from npformer.data.samples import arrays_of_inputs, read_inputs, unlabelled_inputs
+from npformer.data.samples import arrays_of_inputs, check_unlabelled_inputs, read_inputs
 from npformer.data.stored import files_of
-from npformer.data.stored_samples import among, rows_at_once
+from npformer.data.stored_samples import location_of, rows_at_once
 from npformer.models.losses import Classification
 from npformer.models.trainable.model import Model
 from npformer.training.distributed import Communicator, as_communicator
@@ -90,12 +90,12 @@ def predict_to_file(
             raise TypeError(
                 f"kind is 'labels' and {a_type(model.loss)} knows no classes; expected 'outputs'"
             )
-        inputs = unlabelled_inputs(model, "x", x, mask, types)
+        inputs = check_unlabelled_inputs(model, "x", x, mask, types)
         check_not_read("path", path, files_of(arrays_of_inputs(inputs)))
 
         def of_rows(rows: slice) -> np.ndarray:
             its_x, its_mask, its_types = as_given(read_inputs(inputs, rows))
-            with located_errors(among(rows)):
+            with located_errors(location_of(rows)):
                 return ways[kind](its_x, its_mask, batch_size, its_types)
 
         _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks, overwrite)

@@ -57,7 +57,7 @@ def results(
     def of_share(k: int) -> list[np.ndarray]:
         return [compute(batch) for batch in batches.share(k, threads)]
 
-    return batches.in_order(side_by_side(of_share, list(range(threads))))
+    return batches.restore_order(side_by_side(of_share, list(range(threads))))
 
 
 def refuse_samples(wrong: np.ndarray, what: str, numbers: np.ndarray | None = None) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from npformer.core import Array, Feed, Layer, Padding, a_type, asarray, checks
 from npformer.core.inputs import Sequences, as_inputs
 from npformer.data.samples import Samples
-from npformer.data.weights import checked_weights, target_weights
+from npformer.data.weights import check_weights, target_weights
 from npformer.layers import Pooling
 from npformer.layers.pooling import without_padding
 from npformer.mixers import WholeSequenceMixer
@@ -182,7 +182,7 @@ class Trainable(Layer):
         """
         x, y, mask, types = self.arrange(x, y, mask, types)
         if (weights := counted.get("sample_weight")) is not None:
-            counted["sample_weight"] = checked_weights(weights)
+            counted["sample_weight"] = check_weights(weights)
         batch = self.check_samples(as_inputs(self, x, mask, types), y, **counted)
         if y is not None and len(batch) == 0:
             raise ValueError("x has no samples; expected a batch of at least 1")

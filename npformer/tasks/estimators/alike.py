@@ -10,7 +10,7 @@ from itertools import groupby
 from math import isfinite
 from typing import Any
 
-from npformer.data.cells import as_number
+from npformer.data.cells import parse_number
 
 LIKE_LATIN = str.maketrans(
     "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425"
@@ -26,7 +26,7 @@ def look_of(label: Any) -> Hashable:
     """Return what is the same for labels that are one number, or look alike but for their case."""
     words = unicodedata.normalize("NFKC", str(label)).translate(LIKE_LATIN)
     shown = " ".join("".join(_shown(c) for c in words).split())
-    number = as_number(shown) if any(c.isdecimal() for c in shown) else None
+    number = parse_number(shown) if any(c.isdecimal() for c in shown) else None
     if number is not None and isfinite(number):
         return number
     return unicodedata.normalize("NFKC", shown.casefold())

@@ -9,7 +9,7 @@ import numpy as np
 from npformer.core import described
 from npformer.core.support.words import did_you_mean
 from npformer.data.cells import is_missing
-from npformer.data.lists import listed
+from npformer.data.lists import check_list
 from npformer.tasks.estimators import alike
 
 Label = str | int | bool
@@ -73,7 +73,7 @@ class ClassNames:
 
 def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
     """Return labels as a list of Python's strings, integers and booleans."""
-    found = listed(where, labels, "a label for each sample")
+    found = check_list(where, labels, "a label for each sample")
     for i, label in enumerate(found):
         if isinstance(label, np.generic):
             found[i] = label = label.item()

@@ -219,6 +219,6 @@ def check_training(training: Mapping[str, Any], validation: Any, parts: str = ""
     pair = isinstance(validation, tuple | list) and len(validation) == 2
     if parts and not pair and validation is not None and validation_share(validation) is None:
         raise TypeError(
-            f"validation is {described(validation)}; expected a share of the data, such as 0.1, or "
-            f"{parts}"
+            f"validation is {described(validation)}; expected a fraction of the data, such as "
+            f"0.1, or {parts}"
         )

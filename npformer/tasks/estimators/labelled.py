@@ -35,9 +35,9 @@ def labelled_samples(samples: Sequence[Any], y: np.ndarray, weights: Any) -> Lab
     check_as_many(samples, y)
     if weights is None:
         return LabelledSamples(samples, y)
-    checked_weights = checks.weights("sample_weight", weights)
-    checks.shape("sample_weight", checked_weights, (len(y),), "One number for each sample")
-    return LabelledSamples(samples, y, checked_weights)
+    check_weights = checks.weights("sample_weight", weights)
+    checks.shape("sample_weight", check_weights, (len(y),), "One number for each sample")
+    return LabelledSamples(samples, y, check_weights)
 
 
 def with_held_out(
@@ -59,8 +59,8 @@ def with_held_out(
         return train, LabelledSamples(
             samples, names.numbers(validation[1], "the labels of validation")
         )
-    rows, held_out_rows = recalled_rows(drawn, "validation", train.y, validation, seed)
-    return train.rows(rows), train.rows(held_out_rows)
+    rows, split_rows = recalled_rows(drawn, "validation", train.y, validation, seed)
+    return train.rows(rows), train.rows(split_rows)
 
 
 def with_weights(
@@ -82,9 +82,9 @@ def split_for_calibration(
 ) -> tuple[Data, Mapping[str, Any], Data]:
     """Return data to train on with the settings for it, and data to fit a temperature on."""
     x, y, mask = data
-    rows, held_out_rows = recalled_rows(drawn, "calibration", y, share, seed)
+    rows, split_rows = recalled_rows(drawn, "calibration", y, share, seed)
     train = x[rows], y[rows], mask[rows]
-    held_out = x[held_out_rows], y[held_out_rows], mask[held_out_rows]
+    held_out = x[split_rows], y[split_rows], mask[split_rows]
     weights = settings.get("sample_weight")
     if weights is not None:
         settings = {**settings, "sample_weight": weights[rows]}

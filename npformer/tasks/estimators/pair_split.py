@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.data.tokenizers.tokenizer import checked_texts
+from npformer.data.tokenizers.tokenizer import check_texts
 from npformer.tasks.estimators.class_names import check_as_many
 from npformer.training.storage.drawn import Drawn, digest_of
 
@@ -40,6 +40,6 @@ def recalled_rows_by_source(
 
 def checked_pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
     """Return sources and targets as lists, after checking that there are as many of both."""
-    found = checked_texts(sources, "sources"), checked_texts(targets, "targets")
+    found = check_texts(sources, "sources"), check_texts(targets, "targets")
     check_as_many(*found, ("sources", "targets"))
     return found

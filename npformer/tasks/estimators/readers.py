@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from npformer.data.lists import listed
+from npformer.data.lists import check_list
 from npformer.data.tokenizers import Tokenizer, WordTokenizer, frequent_pairs, train_tokenizer
-from npformer.data.tokenizers.tokenizer import checked_texts
+from npformer.data.tokenizers.tokenizer import check_texts
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.one_series import checked_series
 from npformer.tasks.estimators.vocabularies import recalled_tokenizer
@@ -169,7 +169,9 @@ class SeriesReader(Reader):
         """Check series, and return them as float64 arrays (steps, features)."""
         if hasattr(samples, "columns"):  # a table with a series a row
             samples = samples.to_numpy()
-        rows = listed(name, samples, "an array (steps, features) for each series", axes=(1, 2, 3))
+        rows = check_list(
+            name, samples, "an array (steps, features) for each series", axes=(1, 2, 3)
+        )
         series = [checked_series(f"{name}[{i}]", each) for i, each in enumerate(rows)]
         for i, each in enumerate(series):
             if each.shape[1] != (n_features := self.n_features or series[0].shape[1]):
@@ -249,7 +251,7 @@ class TextReader(Reader):
 
     def checked(self, samples: Any, name: str) -> list[str]:
         """Check texts, and return them as a list."""
-        return checked_texts(samples, name)
+        return check_texts(samples, name)
 
     def learn(
         self, samples: Samples, weights: np.ndarray | None = None, drawn: Drawn | None = None
@@ -274,7 +276,7 @@ class TextReader(Reader):
                 lambda: train_tokenizer(name, texts, **given),
             )
         if self.wide:
-            parts = self.tokenizer.parts() if isinstance(self.tokenizer, WordTokenizer) else ()
+            parts = self.tokenizer.ngram_ids() if isinstance(self.tokenizer, WordTokenizer) else ()
             self.pairs = frequent_pairs(
                 map(self.tokenizer.ids, samples), self.tokenizer.vocab_size, single=parts
             )

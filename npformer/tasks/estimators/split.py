@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.data.held_out import held_out_rows
+from npformer.data.held_out import split_rows
 from npformer.training.storage.drawn import Drawn, digest_of
 
 
@@ -18,7 +18,7 @@ def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray,
     """
     checks.number("share", share, above=0.0)
     checks.rate("share", share)
-    return held_out_rows(labels, np.ones(len(labels)), share, np.random.default_rng(seed))
+    return split_rows(labels, np.ones(len(labels)), share, np.random.default_rng(seed))
 
 
 def recalled_rows(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from npformer.core import checks
-from npformer.data.lists import listed
+from npformer.data.lists import check_list
 from npformer.data.tokenizers import TOKENIZERS, Tokenizer
 from npformer.interop.tokenizers import tokenizer_of
 from npformer.models import EncoderConfig
@@ -104,7 +104,7 @@ class TextClassifier(Classifier):
             checks.flag("lower", self.lower)
         checks.flag("wide", self.wide)
         self._check_tokenizer()
-        listed("freeze", self.freeze, "patterns, such as 'embed.*'")
+        check_list("freeze", self.freeze, "patterns, such as 'embed.*'")
         if self.pretrained is not None:
             decided = self.config is not None or self.max_len is not None
             if decided or self.tokenizer != "word" or self._vocabulary():

@@ -13,7 +13,7 @@ import numpy as np
 from npformer.core import checks
 from npformer.data.held_out import validation_share
 from npformer.data.tokenizers import TOKENIZERS, Tokenizer, train_tokenizer
-from npformer.data.tokenizers.tokenizer import MASK, checked_texts, padded
+from npformer.data.tokenizers.tokenizer import MASK, check_texts, pad_rows
 from npformer.interop.tokenizers import tokenizer_of
 from npformer.models.trainable import MaskedLanguageModel
 from npformer.tasks.estimators import defaults
@@ -130,7 +130,7 @@ class TextFiller(Estimator):
         """
         self.check()
         check_training(training, validation)
-        listed = checked_texts(texts)
+        listed = check_texts(texts)
         drawn = Drawn.of_training(checkpoint, training)
         if (share := validation_share(validation)) is not None:
             rows, rest = recalled_rows(drawn, "validation", np.zeros(len(listed)), share, self.seed)
@@ -175,11 +175,11 @@ class TextFiller(Estimator):
 
     def data(self, name: str, texts: Any, max_len: int) -> Arrays:
         """Return the ids of texts and their mask, after cutting long ones into several rows."""
-        rows = [self.tokenizer_.ids(text) for text in checked_texts(texts, name)]
+        rows = [self.tokenizer_.ids(text) for text in check_texts(texts, name)]
         pieces = [row[i : i + max_len] for row in rows for i in range(0, len(row), max_len)]
         if not pieces:
             raise ValueError(f"{name} has no word; expected at least one")
-        ids, mask = padded(pieces, self.tokenizer_.padding_id)
+        ids, mask = pad_rows(pieces, self.tokenizer_.padding_id)
         return ids, None, mask
 
     def score(self, texts: Sequence[str]) -> float:
@@ -223,7 +223,7 @@ class TextFiller(Estimator):
 
         self.check_trained()
         place = checked_place(path, overwrite)
-        shown, listed = [], checked_texts(texts)
+        shown, listed = [], check_texts(texts)
         for i in chosen_samples(samples, len(listed)):
             x, _, _ = self.data("texts", [listed[i]], self.model.config.max_len)
             names = self.tokenizer_.tokens(x[0].tolist())

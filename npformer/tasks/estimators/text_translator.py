@@ -12,8 +12,8 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.samples import Data
-from npformer.data.tokenizers import WRITING, Tokenizer, writing_tokenizer
-from npformer.data.tokenizers.tokenizer import checked_texts, padded
+from npformer.data.tokenizers import WRITING, Tokenizer, train_writing_tokenizer
+from npformer.data.tokenizers.tokenizer import check_texts, pad_rows
 from npformer.interop.tokenizers import tokenizer_of
 from npformer.models import EncoderConfig
 from npformer.models.trainable import EncoderDecoder
@@ -43,7 +43,7 @@ class TextTranslator(Estimator):
     decoder : EncoderConfig, optional
         As in `EncoderDecoder`.
     tokenizer : {"auto", "char", "word", "bpe"}, or two of them
-        For the sources and for the targets; see `npformer.data.tokenizers.writing_tokenizer`.
+        For the sources and for the targets; see `npformer.data.tokenizers.train_writing_tokenizer`.
         "auto": words if a few recur again and again, as phones do, else characters.
     vocab_size : int
         The most ids of "word" and "bpe", on each side.
@@ -109,10 +109,10 @@ class TextTranslator(Estimator):
         if isinstance(validation, tuple | list):
             held_out_pairs = checked_pairs(*validation)
         elif validation is not None:
-            rows, held_out_rows = recalled_rows_by_source(
+            rows, split_rows = recalled_rows_by_source(
                 drawn, "validation", sources, validation, self.seed
             )
-            held_out_pairs = _rows_of(sources, held_out_rows), _rows_of(targets, held_out_rows)
+            held_out_pairs = _rows_of(sources, split_rows), _rows_of(targets, split_rows)
             sources, targets = _rows_of(sources, rows), _rows_of(targets, rows)
         source, target = self._both()
         self.tokenizers_ = [
@@ -165,7 +165,7 @@ class TextTranslator(Estimator):
             f"tokenizer of the {side}",
             texts,
             {"tokenizer": name, "vocab_size": self.vocab_size},
-            lambda: writing_tokenizer(name, texts, self.vocab_size),
+            lambda: train_writing_tokenizer(name, texts, self.vocab_size),
         )
 
     def arrays(
@@ -174,18 +174,18 @@ class TextTranslator(Estimator):
         """Return the padded ids of both sides; targets have tokens for beginning and end."""
         target = self.tokenizers_[1]
         rows = [[target.begin_id, *target.ids(text), target.end_id] for text in targets]
-        return self.source_ids(sources), padded(rows, target.padding_id)[0]
+        return self.source_ids(sources), pad_rows(rows, target.padding_id)[0]
 
     def source_ids(self, sources: Sequence[str]) -> np.ndarray:
         """Return the padded ids of sources, each followed by the end token."""
         source = self.tokenizers_[0]
         rows = [[*source.ids(text), source.end_id] for text in sources]
-        return padded(rows, source.padding_id)[0]
+        return pad_rows(rows, source.padding_id)[0]
 
     def _read(self, sources: Any, name: str = "sources") -> tuple[list[str], np.ndarray]:
         """Return sources as a list and as ids; raise ValueError if one is too long."""
         self.check_trained()
-        listed = checked_texts(sources, name)
+        listed = check_texts(sources, name)
         ids, most = self.source_ids(listed), self.model.config.max_len
         if ids.shape[1] > most:
             i = int(np.argmax((ids != self.tokenizers_[0].padding_id).sum(axis=1)))
@@ -280,7 +280,7 @@ class TextTranslator(Estimator):
 
         self.check_trained()
         place = checked_place(path, overwrite)
-        listed = checked_texts(sources, "sources")
+        listed = check_texts(sources, "sources")
         if targets is not None:
             listed, targets = checked_pairs(listed, targets)
         shown = []

@@ -13,7 +13,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.held_out import validation_share
-from npformer.data.tokenizers import WRITING, Tokenizer, writing_tokenizer
+from npformer.data.tokenizers import WRITING, Tokenizer, train_writing_tokenizer
 from npformer.functional import NO_LABEL
 from npformer.interop.tokenizers import tokenizer_of
 from npformer.models.trainable import LanguageModel
@@ -72,8 +72,8 @@ class TextWriter(Estimator):
         The decoder, with ``causal=True``. For settings that are not given, see
         `npformer.tasks.estimators.defaults`.
     tokenizer : {"char", "word", "bpe"} or Tokenizer
-        See `npformer.data.tokenizers.writing_tokenizer`; the vocabulary comes from the text to
-        train on.
+        See `npformer.data.tokenizers.train_writing_tokenizer`; the vocabulary comes from the
+        training text.
     vocab_size : int
         The most ids of "word" and "bpe".
     tied : bool
@@ -136,7 +136,7 @@ class TextWriter(Estimator):
                 "tokenizer",
                 texts,
                 {"tokenizer": name, "vocab_size": vocab_size},
-                lambda: writing_tokenizer(name, texts, vocab_size),
+                lambda: train_writing_tokenizer(name, texts, vocab_size),
             )
         ids = self.ids("text", text)
         usual = dict(defaults.ENCODERS["writer"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.core.support.words import shortened
-from npformer.data.lists import listed
+from npformer.data.lists import check_list
 
 LONGEST = 40
 """The most characters of a name that are shown."""
@@ -56,7 +56,9 @@ def checked_names(argument: str, names: Any, n: int | None, of: str) -> dict[int
     if n is None:
         raise ValueError(f"{argument} is given, and the models have no {of}s; leave it out")
     if not isinstance(names, Mapping):
-        names = listed(argument, names, f"a name for each {of}, or a mapping of numbers to names")
+        names = check_list(
+            argument, names, f"a name for each {of}, or a mapping of numbers to names"
+        )
         if len(names) != n:
             raise ValueError(
                 f"{argument} has {len(names)} names; expected {n}, one for each {of}. A mapping "

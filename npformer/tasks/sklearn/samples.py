@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
 from npformer.core import checks
-from npformer.data.tokenizers.tokenizer import checked_texts
+from npformer.data.tokenizers.tokenizer import check_texts
 from npformer.tasks.estimators.readers import Samples, SeriesReader
 
 KINDS = {"tokens": "tokens", "series": "columns", "text": "text"}
@@ -76,7 +76,7 @@ def _texts(estimator: Any, x: Any, reset: bool) -> list[str]:
         )
     if hasattr(x, "columns"):
         validate_data(estimator, x, skip_check_array=True, reset=reset)
-    return checked_texts(array.ravel(), "X")
+    return check_texts(array.ravel(), "X")
 
 
 def _as_array(x: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from npformer.data.cells import as_number
+from npformer.data.cells import parse_number
 from npformer.data.series import steps_of
 from npformer.data.tables import Table, read_table
 from npformer.tasks.sources.file_task import FileTask
@@ -98,7 +98,7 @@ def _holds_series(table: Table, given: Mapping[str, Any]) -> bool:
     if not label_and_steps:
         return False
     _, steps = label_and_steps
-    return any(as_number(table.column(name)[0]) is not None for name in steps)
+    return any(parse_number(table.column(name)[0]) is not None for name in steps)
 
 
 def _holds_pairs(table: Table, given: Mapping[str, Any]) -> bool:

@@ -24,7 +24,7 @@ from npformer.data.series import (
     series_of_table,
 )
 from npformer.data.tables import Table, read_table
-from npformer.data.text_file import content_of, named, read_text
+from npformer.data.text_file import content_of, display_name, read_text
 from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
 from npformer.tasks.estimators.pair_split import recalled_rows_by_source
 from npformer.tasks.estimators.split import recalled_rows, repeated
@@ -136,7 +136,7 @@ class FileTask:
         for file, stated in sums.items() if check else ():
             if not Path(file).exists():
                 raise FileNotFoundError(
-                    f"{named(file)}, on which the model was trained, is missing (looked in "
+                    f"{display_name(file)}, on which the model was trained, is missing (looked in "
                     f"{Path.cwd()}); run this where it was trained, or name a file to measure it on"
                 )
             if checksum(file) != stated:
@@ -298,14 +298,14 @@ class FileTask:
         for name, share_or_file in (("test", self.test), ("validation", self.validation)):
             if as_share(share_or_file) is None:
                 known = ClassNames.of(parts["train"].labels)
-                known.numbers(parts[name].labels, f"the labels of {named(share_or_file)}")
+                known.numbers(parts[name].labels, f"the labels of {display_name(share_or_file)}")
 
     def _separate(self, file: str, train: Part) -> Part:
         """Return the samples of another file; warn if some are also trained on."""
         part = self.read(file)
         if self.kind != "text":
             samples = KINDS[self.kind].samples
-            doubts.doubt_known(samples, self.keys(train), self.keys(part), named(file))
+            doubts.doubt_known(samples, self.keys(train), self.keys(part), display_name(file))
         return part
 
     def _split(self, part: Part, share: float, name: str, drawn: Drawn) -> tuple[Part, Part]:

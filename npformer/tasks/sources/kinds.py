@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from npformer.data.pairs import PAIRS
-from npformer.data.tables import Table, kind_of
+from npformer.data.tables import Table, table_format
 from npformer.tasks.estimators import (
     SeriesClassifier,
     TextClassifier,
@@ -67,7 +67,7 @@ def is_text_file(name: str) -> bool:
 
 def is_data_file(place: Path) -> bool:
     """Return whether a file is one to train on, judging by the ending of its name."""
-    return bool(kind_of(place)) or is_text_file(place.name) or place.suffix.lower() == ".npz"
+    return bool(table_format(place)) or is_text_file(place.name) or place.suffix.lower() == ".npz"
 
 
 def as_share(words: str) -> float | None:
@@ -100,7 +100,7 @@ def chosen_column(table: Table, given: str | None, role: str) -> str:
         )
     raise ValueError(
         f"which column of {table.path} holds the {role}s? It has "
-        f"{table.names()}{table.doubt()}. Name it with --{role} COLUMN; a table of texts "
-        "needs --text and --label, one of series --id, --time and --label, one of pairs --source "
-        "and --target. The first line must hold the column names"
+        f"{table.names()}{table.hint_at_missing_heading()}. Name it with --{role} COLUMN; a table "
+        "of texts needs --text and --label, one of series --id, --time and --label, one of pairs "
+        "--source and --target. The first line must hold the column names"
     )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npformer.data.tokenizers import SpellingTokenizer, writing_tokenizer
+from npformer.data.tokenizers import SpellingTokenizer, train_writing_tokenizer
 from tests.needs import NEEDS
 
 TEXT = "The cat's mat. The dog -- the cat's, 12 times!\n\tYes,  the cat's."
@@ -36,7 +36,7 @@ def test_any_text_of_known_characters_comes_back(text):
 
 def test_bytes_come_back():
     pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
-    tokenizer = writing_tokenizer("bpe", [TEXT], 300)
+    tokenizer = train_writing_tokenizer("bpe", [TEXT], 300)
     assert tokenizer.decode([tokenizer.begin_id, *tokenizer.ids(TEXT), tokenizer.end_id]) == TEXT
     assert tokenizer.decode(tokenizer.ids("größe 😀")) == "größe 😀"
 
@@ -47,7 +47,7 @@ def test_mistakes_are_said():
     with pytest.raises(ValueError, match="the number of characters is 0"):
         SpellingTokenizer([])
     with pytest.raises(ValueError, match="tokenizer is 'letters'"):
-        writing_tokenizer("letters", ["a"])
+        train_writing_tokenizer("letters", ["a"])
     from npformer.data.tokenizers import WordTokenizer
 
     with pytest.raises(TypeError, match="does not keep spaces"):

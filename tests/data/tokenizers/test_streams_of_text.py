@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from npformer.data.tokenizers import LibraryTokenizer, SpellingTokenizer
-from npformer.data.tokenizers.tokenizer import cleaned_up, settled_clean_up
+from npformer.data.tokenizers.tokenizer import clean_up_spaces, clean_up_stable_beginning
 from tests.needs import NEEDS
 
 tokenizers = pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
@@ -125,8 +125,8 @@ def test_spaces_beside_marks_wait_for_the_marks():
     for _ in range(2_000):
         text = "".join(rng.choice(letters, 30))
         for n in range(30):
-            assert cleaned_up(text).startswith(settled_clean_up(text[:n])), (text, n)
-    assert settled_clean_up("a text without marks") == "a text without marks"
+            assert clean_up_spaces(text).startswith(clean_up_stable_beginning(text[:n])), (text, n)
+    assert clean_up_stable_beginning("a text without marks") == "a text without marks"
 
 
 def test_special_tokens_are_left_out_or_not():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from npformer.data.tokenizers import WordTokenizer
-from npformer.data.tokenizers.word_tokenizer import parts_of, split
+from npformer.data.tokenizers.word_tokenizer import ngrams_of, split
 from npformer.interop.tokenizers import tokenizer_of
 
 
@@ -77,8 +77,8 @@ def test_rows_are_padded_and_masked():
 
 
 def test_parts_of_words_follow_the_words():
-    assert parts_of("words", 4) == ["#<wor", "#word", "#ords", "#rds>"]
-    assert parts_of("an", 4) == []
+    assert ngrams_of("words", 4) == ["#<wor", "#word", "#ords", "#rds>"]
+    assert ngrams_of("an", 4) == []
     made = WordTokenizer.train(["big words", "swords cut", "swords"], ngrams=4)
     assert made.tokens(made.ids("words")) == ["words", "#word", "#ords", "#rds>"]  # "#<wor" is once
     assert made.tokens(made.ids("crosswords!"))[2:] == ["#word", "#ords", "#rds>"]

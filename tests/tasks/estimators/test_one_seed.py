@@ -60,8 +60,8 @@ def another_library(monkeypatch):
     def act():
         monkeypatch.setattr(readers, "train_tokenizer", other_tokenizer)
         monkeypatch.setattr(text_filler, "train_tokenizer", other_tokenizer)
-        monkeypatch.setattr(text_writer, "writing_tokenizer", other_tokenizer)
-        monkeypatch.setattr(text_translator, "writing_tokenizer", other_tokenizer)
+        monkeypatch.setattr(text_writer, "train_writing_tokenizer", other_tokenizer)
+        monkeypatch.setattr(text_translator, "train_writing_tokenizer", other_tokenizer)
         monkeypatch.setattr(split, "stratified", other_split)
         monkeypatch.setattr(pair_split, "split_by_source", other_split)
 

@@ -215,9 +215,9 @@ def fit(*data, **settings):
         (
             fit(*FORTY, validation=(["a"],)),
             TypeError,
-            r"validation is \(\['a'\],\); expected a share",
+            r"validation is \(\['a'\],\); expected a fraction",
         ),
-        (fit(*FORTY, validation=1.5), ValueError, "validation is 1.5; expected a share of"),
+        (fit(*FORTY, validation=1.5), ValueError, "validation is 1.5; expected a fraction of"),
         (fit(*FORTY, model=None), TypeError, "model is given to fit, which sets it itself"),
         (fit(*FORTY, epoch=3), TypeError, "takes no 'epoch'; .* Did you mean 'epochs'"),
     ],

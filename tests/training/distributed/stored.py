@@ -53,7 +53,7 @@ def main(folder, way, checkpoint=None, epochs=3):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stored_samples, "MOST_AT_ONCE", 7)
         # Where it matters which step reads a row, no thread reads ahead; elsewhere one always does.
-        patch.setattr(read_ahead, "WORTH", float("inf") if way == "all" else 0.0)
+        patch.setattr(read_ahead, "SLOW_READ", float("inf") if way == "all" else 0.0)
         train(world(), folder, way, checkpoint, epochs)
 
 
