@@ -6,9 +6,8 @@ import gc
 import os
 import shutil
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -72,23 +71,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return InTurn(config, log)
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses among them
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what a test that is `covering` does not need for its tuples of values."""
-    families = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("covering"):
-            families[item.nodeid.partition("[")[0]].append(item)
-    for family in families.values():
-        if not hasattr(family[0], "callspec"):
-            continue
-        (n,) = family[0].get_closest_marker("covering").args
-        chosen = covering(family, n)
-        for item in family:
-            if item not in chosen:
-                item.add_marker("slow")
-
-
 def pytest_collection_finish() -> None:
     """Keep the tests themselves, a million objects, out of every later collection of garbage."""
     gc.freeze()
@@ -103,18 +85,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.section("tests that were skipped, and why")
     for reason, count in counts.most_common():
         terminalreporter.line(f"SKIPPED [{count}] {reason}")
-
-
-def covering(family: list[Any], n: int) -> list[Any]:
-    """Return cases of a test in which any `n` values of its parameters meet that do so at all."""
-    params = {item: item.callspec.params.items() for item in family}
-    values = {item: sorted((name, id(x)) for name, x in params[item]) for item in family}
-    tuples = {item: set(combinations(values[item], n)) for item in family}
-    chosen, left = [], set().union(*tuples.values())
-    while left:
-        chosen.append(max(family, key=lambda item: len(tuples[item] & left)))
-        left -= tuples[chosen[-1]]
-    return chosen
 
 
 @pytest.fixture

@@ -97,7 +97,6 @@ def step(model, batch, number=1, micro_batch=None):
         return float(loss), gradients.copy(), team.shared_by
 
 
-@pytest.mark.covering(1)
 @ways
 def test_sharing_changes_only_rounding(model, batch, noted, number, micro_batch):
     loss, gradients, _ = step(model, batch)

@@ -55,7 +55,6 @@ def whole(begin):
     return begin(checkpoint=None)
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("step", range(1, EPOCHS * STEPS + 1))
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_training_stopped_at_any_step_goes_on_bit_for_bit(begin, whole, step, signum):

@@ -63,7 +63,6 @@ def train(small_model, rng, tmp_path):
     return run
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("step", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("workers", [1, 2])

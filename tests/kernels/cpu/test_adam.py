@@ -30,7 +30,6 @@ def several_steps(update, size, dtype, weight_decay, steps=5):
     return theta, m, v
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("weight_decay", [0.0, 0.3])
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-14), ("float32", 1e-6)])
 @pytest.mark.parametrize(("piece", "size"), SIZES)

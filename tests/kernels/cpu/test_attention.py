@@ -25,7 +25,6 @@ LARGE = 8.0
 """Makes scores of hundreds: float32 then has errors of 1e-5 in each, the pair's own too."""
 
 
-@pytest.mark.covering(2)
 @pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
 @pytest.mark.parametrize("mask", MASKS)
 def test_of_any_shape_mask_tiling_and_storage(tiling, mask, causal):

@@ -168,7 +168,6 @@ def errors(ours, exact):
     return [float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs]
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_size_of_scores_values_and_gradients(tiling, kind):
     """Scores of 60 are rounded by 4e-6 each, and weights with them."""

@@ -17,7 +17,6 @@ BIASES = {"small": (1.0, 5e-6), "large": (30.0, 2e-5), "huge": (1000.0, 1e-3)}
 then, exp(1000) is not even within float64."""
 
 
-@pytest.mark.covering(2)
 @pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
 @pytest.mark.parametrize("mask", MASKS)
 def test_of_any_shape_mask_tiling_and_bias(tiling, mask, causal):

@@ -73,7 +73,6 @@ def compile_source(code: str, architecture: str) -> tuple[str, str]:
         check(nvrtc().nvrtcDestroyProgram(ctypes.byref(program)))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("char", REAL)
 @pytest.mark.parametrize("name", SOURCES)

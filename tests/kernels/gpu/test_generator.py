@@ -70,7 +70,6 @@ def single() -> Any:
     return asarray(np.zeros(1, dtype="float32"))
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize("draw", [0, 1, 2**33 + 5])
 @pytest.mark.parametrize("seed", [0, 7, 2**63 - 1])
 @pytest.mark.parametrize("n", [1, 4, 5, 1023, 2049])

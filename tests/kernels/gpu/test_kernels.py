@@ -36,7 +36,7 @@ from tests.kernels.gpu.helpers import (
 from tests.kernels.helpers import Case, expected, normals
 from tests.sampling import first_of_each
 
-pytestmark = [pytest.mark.usefixtures("cupy"), pytest.mark.covering(1)]
+pytestmark = pytest.mark.usefixtures("cupy")
 
 embedding_module = importlib.import_module("npformer.engine.gpu.embedding")
 

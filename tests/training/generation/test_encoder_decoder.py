@@ -72,7 +72,6 @@ def test_one_beam_is_greedy(norm, seed):
     assert model.generate(SOURCES, 6) == model.generate(SOURCES, 6, beams=1) == expected
 
 
-@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("seed", "beams", "alpha", "changes"),
     [
