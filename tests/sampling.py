@@ -1,32 +1,23 @@
 """Which cases of a list run by default: the others get a mark that pyproject.toml leaves out."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
 
-def first_of_each(
-    cases: Iterable[Any],
-    kind: Callable[[Any], Any] = lambda case: case.name,
-    mark: pytest.MarkDecorator = pytest.mark.slow,
-) -> list[Any]:
-    """Return cases for `parametrize`, marked but for the first of each kind.
-
-    A case for several arguments is a tuple, whose first entry usually is its kind.
-    """
-    seen, marked = set(), []
-    for case in cases:
-        values = case if isinstance(case, tuple) else (case,)
-        marked.append(pytest.param(*values, marks=[mark] if kind(case) in seen else []))
-        seen.add(kind(case))
-    return marked
-
-
-def usually(
+def mark_others(
     chosen: Sequence[Any], cases: Iterable[Any], mark: pytest.MarkDecorator = pytest.mark.slow
 ) -> list[Any]:
-    """Return cases for `parametrize`, marked but for those that are chosen."""
+    """Return cases for `parametrize`, of which all that are not chosen have a mark.
+
+    A case for several arguments is a tuple.
+    """
     cases = list(cases)
-    assert set(chosen) <= set(cases), "a case that is chosen is gone"
-    return [pytest.param(case, marks=[] if case in chosen else [mark]) for case in cases]
+    missing = [case for case in chosen if case not in cases]
+    assert not missing, f"cases that are chosen are gone: {missing}"
+    marked = []
+    for case in cases:
+        values = case if isinstance(case, tuple) else (case,)
+        marked.append(pytest.param(*values, marks=[] if case in chosen else [mark]))
+    return marked

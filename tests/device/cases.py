@@ -23,7 +23,6 @@ from npformer.engine.twins import twin_on
 from npformer.layers import POOLINGS
 from npformer.mixers import MixerSettings, WholeSequenceMixer
 from tests.pairs import MASKED, PLAIN, pairs
-from tests.sampling import first_of_each
 
 Results = dict[str, Any]
 
@@ -53,14 +52,9 @@ def same(a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
-def parametrised(cases: Sequence[Case], usually: str = "all") -> pytest.MarkDecorator:
-    """Run a test once for each of these, as its argument `case`.
-
-    Or, if not "all" but "one of each" is to be run by default, for the first that covers a class.
-    """
-    kind = {"all": lambda case: case.name, "one of each": lambda case: case.covers}[usually]
-    names = [case.name for case in cases]
-    return pytest.mark.parametrize("case", first_of_each(cases, kind), ids=names)
+def parametrised(cases: Sequence[Case]) -> pytest.MarkDecorator:
+    """Run a test once for each case, as its argument `case`."""
+    return pytest.mark.parametrize("case", cases, ids=[case.name for case in cases])
 
 
 def assert_agree(case: Case, backend: str, dtype: str, tolerance: float) -> None:

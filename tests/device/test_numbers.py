@@ -13,7 +13,7 @@ from tests.fake_device import FakeArray, waits
 pytestmark = pytest.mark.usefixtures("plain")
 
 
-@cases.parametrised(cases.EVERYTHING, usually="one of each")
+@cases.parametrised(cases.EVERYTHING)
 def test_float64_gives_the_numbers_of_numpy(case) -> None:
     cases.assert_agree(case, "fake", "float64", tolerance=1e-12)
 

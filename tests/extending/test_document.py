@@ -8,7 +8,6 @@ import pytest
 from npformer import cli
 from tests.extending.conftest import TABLES
 from tests.extending.plugin import DOCS, PAGES, code_of
-from tests.sampling import usually
 
 COMMAND = re.compile(r"^npformer (.+)$", re.MULTILINE)
 
@@ -41,7 +40,7 @@ def test_a_page_has_all_its_parts(page):
     assert f"extending/{page}.md" in text_of("extending.md")
 
 
-@pytest.mark.parametrize("page", usually(["mixer"], PAGES))
+@pytest.mark.parametrize("page", PAGES)
 def test_the_commands_run_with_its_code(page, empty, tmp_path, monkeypatch, capsys, no_curves):
     text = text_of(f"extending/{page}.md")
     (tmp_path / f"my_{page}.py").write_text(code_of(page), "utf-8")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.sampling import usually
+from tests.sampling import mark_others
 
 NO_FORK = "del os.fork"
 NO_AFFINITY = "del os.sched_getaffinity, os.sched_setaffinity"
@@ -79,7 +79,7 @@ print("computed")
 
 
 @pytest.mark.parametrize(
-    "missing", usually(["fork", "nearly everything"], PLATFORMS, pytest.mark.processes)
+    "missing", mark_others(["fork", "nearly everything"], PLATFORMS, pytest.mark.processes)
 )
 def test_it_computes_where_there_is_no(missing):
     command = [sys.executable, "-c", f"{PREAMBLE}\n{PLATFORMS[missing]}\n{USE}"]

@@ -12,7 +12,7 @@ import pytest
 
 import npformer
 import npformer as nf
-from tests.sampling import usually
+from tests.sampling import mark_others
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="it takes a POSIX shell")
 
@@ -82,7 +82,7 @@ SURROUNDINGS = {
 
 
 @pytest.mark.parametrize(
-    "where", usually(["a page of codes, with files for nobody else"], SURROUNDINGS, processes)
+    "where", mark_others(["a page of codes, with files for nobody else"], SURROUNDINGS, processes)
 )
 def test_a_training_runs_in(tmp_path, where):
     folder = tmp_path / "läuft →"

@@ -12,7 +12,6 @@ from tests import fake_device
 from tests.device import cases
 from tests.kernels.gpu import emulated
 from tests.kernels.gpu.helpers import TOLERANCE
-from tests.sampling import usually
 
 pytestmark = pytest.mark.usefixtures("cupy")
 in_emulation = pytest.mark.usefixtures("emulation")
@@ -20,18 +19,17 @@ in_emulation = pytest.mark.usefixtures("emulation")
 
 @cases.parametrised(
     [*cases.LAYERS, *cases.MIXERS, *cases.ENCODERS, *cases.CLASSIFIERS, *cases.OPTIMIZING],
-    usually="one of each",
 )
 def test_layers_and_models_give_the_numbers_of_functional(case) -> None:
     cases.assert_agree(case, "cupy", "float64", TOLERANCE["float64"])
 
 
-@cases.parametrised([*cases.ENCODERS, *cases.CLASSIFIERS], usually="one of each")
+@cases.parametrised([*cases.ENCODERS, *cases.CLASSIFIERS])
 def test_float32_stays_float32(case) -> None:
     cases.assert_agree(case, "cupy", "float32", TOLERANCE["float32"])
 
 
-@cases.parametrised(cases.TRAINING, usually="one of each")
+@cases.parametrised(cases.TRAINING)
 def test_a_training_run_gives_the_numbers_of_functional(case) -> None:
     # Adam divides by the size of gradients: rounding in that of attention's key bias, which is 0,
     # becomes a step of 1e-16 / 1e-8 of the learning rate.
@@ -63,7 +61,7 @@ def one_step() -> Callable[..., Any]:
 
 
 @in_emulation
-@pytest.mark.parametrize("mixer", usually(MIXED, nf.MIXERS))
+@pytest.mark.parametrize("mixer", nf.MIXERS)
 def test_a_step_waits_for_nothing(mixer, one_step) -> None:
     names, counted = one_step(mixer=mixer, dropout=0.1, padding="zero")
     assert counted.synchronisations == 0, counted.waits

@@ -21,7 +21,6 @@ from npformer.engine import gpu, kernel_check, verdict
 from npformer.engine.gpu.source import Source
 from npformer.engine.updates import device_generator
 from tests.kernels.gpu import child, emulated
-from tests.sampling import first_of_each
 
 pytestmark = pytest.mark.usefixtures("cupy", "emulation")
 
@@ -119,7 +118,11 @@ def no_child(*arguments: Any, **options: Any) -> None:
 
 @pytest.mark.parametrize(
     ("what", "names"),
-    first_of_each([("nothing", set()), ("nothing, in full", set()), ("large", SUMMED)], kind=len),
+    [
+        ("nothing", set()),
+        pytest.param("nothing, in full", set(), marks=pytest.mark.slow),
+        pytest.param("large", SUMMED, marks=pytest.mark.slow),
+    ],
 )
 def test_kernels_are_compared_once(what, names, checked, monkeypatch, capsys) -> None:
     checked(what)

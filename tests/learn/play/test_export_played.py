@@ -15,7 +15,6 @@ from npformer.learn.play.state import Now
 from npformer.learn.play.tasks import TASKS, work_of
 from npformer.training.callbacks import Callback
 from tests.learn.play.test_export import contents
-from tests.sampling import usually
 
 TINY = {"d_model": 8, "n_heads": 2, "d_ff": 8, "epochs": 1, "batch_size": 256}
 
@@ -42,7 +41,7 @@ class Asks(Callback):
 
 
 @pytest.mark.filterwarnings("ignore:.*only their beginning")
-@pytest.mark.parametrize("task", usually([*TASKS][:2], TASKS))
+@pytest.mark.parametrize("task", TASKS)
 def test_a_run_of_every_task_is_exported(task, tmp_path):
     settings = {"task": task, **TINY}
     if task in LINES:

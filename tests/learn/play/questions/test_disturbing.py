@@ -8,7 +8,7 @@ from npformer.learn.play.state import Now
 from npformer.learn.play.tasks import defaults, work_of
 from npformer.training.callbacks import Callback
 from tests.learn.play.questions.conftest import SMALL
-from tests.sampling import usually
+from tests.sampling import mark_others
 
 IMAGE = np.eye(8).tolist()
 
@@ -57,7 +57,7 @@ def trained(task, asked, steps=4):
     return final["weights"], final["adam"], np.random.random()  # noqa: NPY002
 
 
-@pytest.mark.parametrize("task", usually([*OF_TASK][:1], OF_TASK))
+@pytest.mark.parametrize("task", mark_others([*OF_TASK][:1], OF_TASK))
 def test_training_goes_on_bit_for_bit(task):
     name = {"reverse": "source.tokens.weight", "digits": "embed.tokens.weight"}
     weight = {"name": name.get(task, "embed.tokens.weight"), "index": [3, 0]}
