@@ -26,7 +26,7 @@ from npformer.core.layer import Layer
 from npformer.core.out_of_memory import (
     BatchTooLargeError,
     enough_memory,
-    guarded_computation,
+    guard_computation,
 )
 from npformer.core.padding import Padding, check_ends_in_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters, value_of
@@ -73,7 +73,7 @@ __all__ = [
     "fft_module",
     "generators",
     "get_backend",
-    "guarded_computation",
+    "guard_computation",
     "initializers",
     "is_array",
     "is_numpy_generator",

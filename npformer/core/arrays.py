@@ -181,27 +181,27 @@ def asarray(x: Any, backend: str = "numpy") -> Array:
     source = _find(x)
     if source is target:
         return x
-    return target.upload(_from_list(x) if source is None else source.download(x))
+    return target.upload(_list_to_array(x) if source is None else source.download(x))
 
 
 def to_numpy(x: Any) -> np.ndarray:
     """Return `x`, a list or an array of any backend, as a NumPy array. This waits for a GPU."""
     if type(x) is np.ndarray:
         return x
-    return _from_list(x) if _find(x) is None else backend_of(x=x).download(x)
+    return _list_to_array(x) if _find(x) is None else backend_of(x=x).download(x)
 
 
-def _from_list(x: Any) -> np.ndarray:
+def _list_to_array(x: Any) -> np.ndarray:
     """Return numbers in a list, or one number, as a NumPy array."""
     try:
-        made = np.asarray(x)
+        array = np.asarray(x)
     except (TypeError, ValueError, OverflowError):  # rows of several lengths, for example
-        made = None
-    if made is None or made.dtype.kind not in "biufc":
+        array = None
+    if array is None or array.dtype.kind not in "biufc":
         raise TypeError(
             f"x is {described(x)}; expected an array, a number, or lists of equally many numbers"
         )
-    return made
+    return array
 
 
 def like(host: Any, x: Array) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 
 from npformer.core.arrays import backend_of
 from npformer.core.backend import Array, Module
-from npformer.core.support.words import a_type, described, did_you_mean, with_article
+from npformer.core.support.words import a_type, add_article, described, did_you_mean
 
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
@@ -143,7 +143,7 @@ def instance(name: str, value: object, kind: type, advice: str = "") -> None:
     """Check that `value` is an object of a class; `advice` is a sentence for the error."""
     if not isinstance(value, kind):
         what = f"the class {value.__name__}" if isinstance(value, type) else a_type(value)
-        expected = f"{with_article(kind.__name__)}. {advice}".rstrip(". ")
+        expected = f"{add_article(kind.__name__)}. {advice}".rstrip(". ")
         raise TypeError(f"{name} is {what}; expected {expected}")
 
 

@@ -86,13 +86,13 @@ class Context:
         if keep is not True:
             _set_field(self, "keep", checks.flag("keep", keep))
         if generator is not None:
-            _set_field(self, "_given", _checked_generator(generator))
+            _set_field(self, "_given", _check_generator(generator))
         if chosen is not None:
             _set_field(self, "chosen", chosen)
         if mask is not _NOT_GIVEN or padding is not None:
             _set_field(self, "padding", _padding_of("", mask, padding))
         if types is not None:
-            _set_field(self, "types", _checked_types("types", types))
+            _set_field(self, "types", _check_types("types", types))
         self._set_memory(memory_mask, memory_padding, memory_types)
 
     def _set_memory(self, mask: Any, padding: Padding | None, types: Array | None) -> None:
@@ -100,7 +100,7 @@ class Context:
         if mask is not _NOT_GIVEN or padding is not None:
             _set_field(self, "memory_padding", _padding_of("memory_", mask, padding))
         if types is not None:
-            _set_field(self, "memory_types", _checked_types("memory_types", types))
+            _set_field(self, "memory_types", _check_types("memory_types", types))
 
     @property
     def mask(self) -> Array | None:
@@ -112,7 +112,7 @@ class Context:
         """The padding mask of a second input."""
         return None if self.memory_padding is None else self.memory_padding.mask
 
-    def without_mask(self) -> Self:
+    def drop_mask(self) -> Self:
         """Return the context for arrays that are not sequences."""
         if (
             self.padding is None
@@ -157,7 +157,7 @@ class Context:
         return getattr(self.generator, "shared", self.generator) if shared else self.generator
 
 
-def _checked_generator(generator: Any) -> Any:
+def _check_generator(generator: Any) -> Any:
     """Return a random generator, or what makes one; TypeError for anything else."""
     if hasattr(generator, "random") or type(generator) is partial:
         return generator
@@ -183,7 +183,7 @@ def _padding_of(side: str, mask: Any, padding: Any) -> Padding | None:
     return Padding(mask)
 
 
-def _checked_types(name: str, types: Array) -> Array:
+def _check_types(name: str, types: Array) -> Array:
     """Return the types of tokens after checking that they are whole numbers, one for each."""
     backend_of(**{name: types})
     checks.shape(name, types, ("batch", "length"), "One type for each token")

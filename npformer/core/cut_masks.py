@@ -25,7 +25,7 @@ class Cut(NamedTuple):
         return shape[0], *(whole_of.get(size, size) for size in shape[1:])
 
 
-def by_sample(shape: tuple[int, ...], n_samples: int) -> tuple[int, ...]:
+def split_by_sample(shape: tuple[int, ...], n_samples: int) -> tuple[int, ...]:
     """Return a shape as (samples, rows of a sample, ...).
 
     If samples do not have equally many rows, the rows belong to none: (1, rows, ...).

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core.cut_masks import Cut, by_sample, corner
+from npformer.core.cut_masks import Cut, corner, split_by_sample
 
 JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """Words from one mask to the next: 2^128 over the golden ratio, as in `PCG64.jumped`. A power of 2
@@ -84,21 +84,23 @@ class PartGenerator(np.random.Generator):
         The rows belong to the part's samples if these have equally many, else to all parts. A
         row begins with a new word.
         """
-        part = by_sample(shape, self.n_samples)
-        whole = part if self.cut is None else self.cut.undone(part)
-        n, of_sample, *rest = whole
+        part_shape = split_by_sample(shape, self.n_samples)
+        whole_shape = part_shape if self.cut is None else self.cut.undone(part_shape)
+        n, of_sample, *rest = whole_shape
         rows, entries = n * of_sample, math.prod(rest)
         words = -(-entries // 8)  # of a row
         before = self.first * of_sample * words if n == self.n_samples else 0
         uniform = (self.masks.random_raw() >> 11) * 2.0**-53
         if before:
             self.masks.advance(before)
-        if whole == part:
-            drawn = self._rows(rows, words, entries)
+        if whole_shape == part_shape:
+            drawn_bytes = self._rows(rows, words, entries)
         else:
-            drawn = corner(self._some(rows, words, entries, whole, part), part)
+            drawn_bytes = corner(
+                self._some(rows, words, entries, whole_shape, part_shape), part_shape
+            )
         self.masks.advance(JUMP - 1 - before - rows * words)
-        return uniform, drawn
+        return uniform, drawn_bytes
 
     def _rows(self, rows: int, words: int, entries: int) -> np.ndarray:
         """Return the bytes of rows, (rows, entries)."""

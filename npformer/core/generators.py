@@ -18,8 +18,10 @@ Seed: TypeAlias = "int | np.random.Generator | None"  # quoted: importing numpy.
 
 def from_seed(seed: Seed) -> np.random.Generator:
     """Return a random generator from a seed, or the generator itself; for None one of its own."""
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-    if not (whole or seed is None or isinstance(seed, np.random.Generator)):
+    is_whole_number = (
+        isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+    )
+    if not (is_whole_number or seed is None or isinstance(seed, np.random.Generator)):
         raise TypeError(
             f"seed is {described(seed)}; expected a whole number of at least 0 or a "
             "numpy.random.Generator"

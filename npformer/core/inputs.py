@@ -98,7 +98,7 @@ class TwoInputLayer(Layer):
         self, a: Array, b: Array, mask: tuple[Array | None, Array | None] | None = None
     ) -> Array:
         """Return the result at evaluation. `mask` has a mask or None for each input."""
-        inputs = checked_inputs(as_inputs(self, (a, b), mask))
+        inputs = check_inputs(inputs_of_arrays(self, (a, b), mask))
         return self.forward(a, b, within(inputs, Context(keep=False)))[0]
 
 
@@ -107,16 +107,18 @@ def rows_of(array: Any, rows: Any) -> Any:
     return None if array is None else array[rows]
 
 
-def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tuple[Sequences, ...]:
+def inputs_of_arrays(
+    layer: Layer, x: Any, mask: Any = None, types: Any = None
+) -> tuple[Sequences, ...]:
     """Return the inputs of a layer from a user's arrays, which are not checked."""
     if layer.n_inputs == 1 and not any(isinstance(array, tuple) for array in (x, mask, types)):
         return (_sequences(x, mask, types),)  # the usual case
     return tuple(
         _sequences(one_x, one_mask, one_types)
         for one_x, one_mask, one_types in zip(
-            _by_input(layer, "x", x),
-            _by_input(layer, "mask", mask),
-            _by_input(layer, "types", types),
+            _values_by_input(layer, "x", x),
+            _values_by_input(layer, "mask", mask),
+            _values_by_input(layer, "types", types),
             strict=True,
         )
     )
@@ -127,7 +129,7 @@ def _sequences(x: Any, mask: Any, types: Any) -> Sequences:
     return Sequences(x=x, padding=None if mask is None else Padding(mask), types=types)
 
 
-def _by_input(layer: Layer, name: str, value: Any) -> tuple[Any, ...]:
+def _values_by_input(layer: Layer, name: str, value: Any) -> tuple[Any, ...]:
     """Return what belongs to each input of a layer; None stands for None for each."""
     n = layer.n_inputs
     if value is None:
@@ -148,7 +150,7 @@ def _by_input(layer: Layer, name: str, value: Any) -> tuple[Any, ...]:
     )
 
 
-def checked_inputs(inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
+def check_inputs(inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
     """Return inputs after checking that they are arrays of one backend, and that masks fit."""
     arrays = dict(zip(names_of(inputs), arrays_of(inputs), strict=True))
     mask_names = ["mask"] if len(inputs) == 1 else [f"mask[{k}]" for k in range(len(inputs))]
@@ -173,7 +175,7 @@ def arrays_of(inputs: tuple[Sequences, ...]) -> tuple[Array, ...]:
     return tuple(sequences.x for sequences in inputs)
 
 
-def as_given(inputs: tuple[Sequences, ...]) -> tuple[Any, Any, Any]:
+def user_arrays(inputs: tuple[Sequences, ...]) -> tuple[Any, Any, Any]:
     """Return x, mask and types as users give them."""
     if len(inputs) == 1:
         (sequences,) = inputs

@@ -29,7 +29,7 @@ NO_MEMORY = ("ALLOC_FAILED", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEM
 
 
 @contextmanager
-def guarded_computation(backend: str, batch: int, at_once: int | None = None) -> Iterator[None]:
+def guard_computation(backend: str, batch: int, at_once: int | None = None) -> Iterator[None]:
     """Raise BatchTooLargeError if memory runs out, and free what the computation held.
 
     A device multiplies with the precision of this context, which another thread may have changed.

@@ -26,8 +26,10 @@ def precision(backend: str) -> str:
 
 def set_device(backend: str) -> None:
     """Set this thread's device to the precision of this context, if it is set otherwise."""
-    wanted = precision(backend)
-    if wanted == getattr(_device_in_thread, backend, "float32") == _device.get(backend, "float32"):
+    chosen = precision(backend)
+    set_by_thread = getattr(_device_in_thread, backend, "float32")
+    set_last = _device.get(backend, "float32")
+    if chosen == set_by_thread == set_last:
         return
     set_tf32 = get_backend(backend).set_tf32
     if set_tf32 is None:
@@ -36,9 +38,9 @@ def set_device(backend: str) -> None:
             "is a format of NVIDIA's GPUs. Move the model there, model.to('cupy'), or leave "
             "the precision as it is"
         )
-    set_tf32(wanted == "tf32")
-    setattr(_device_in_thread, backend, wanted)
-    _device[backend] = wanted
+    set_tf32(chosen == "tf32")
+    setattr(_device_in_thread, backend, chosen)
+    _device[backend] = chosen
 
 
 def _setting(backend: str) -> ScopedSetting[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Layer, Padding, a_type
-from npformer.core.inputs import Sequences, as_inputs
+from npformer.core.inputs import Sequences, inputs_of_arrays
 from npformer.data.stored import ShardedArray, read
 from npformer.models.batch import Batch
 from npformer.models.losses import Loss
@@ -123,7 +123,7 @@ def check_unlabelled_inputs(
     model: Layer, name: str, x: Any, mask: Any = None, types: Any = None, **targets: Any
 ) -> tuple[Sequences, ...]:
     """Return inputs, after checking types and lengths, also those of `targets`."""
-    inputs = as_inputs(model, x, mask, types)
+    inputs = inputs_of_arrays(model, x, mask, types)
     arrays = [*arrays_of_inputs(inputs), *targets.values()]
     lengths = {array.shape[:1] if type(array) is np.ndarray else None for array in arrays}
     if len(lengths) > 1 or lengths <= {None, (), (0,)}:  # not the usual case

@@ -17,7 +17,7 @@ import numpy as np
 
 from npformer.core import Padding
 from npformer.core.inputs import Sequences
-from npformer.core.support.explained_errors import located_errors
+from npformer.core.support.explained_errors import add_place_to_errors
 from npformer.core.support.progress_bar import progress_bar
 from npformer.core.support.weights import exponent_of
 from npformer.data.read_ahead import ReadAhead
@@ -181,7 +181,7 @@ class StoredSamples(Samples):
         has_padding = np.zeros(len(self._inputs), dtype=bool)
         for rows in self._slices_of_rank():
             inputs, y, weights = self._read(rows)
-            with located_errors(location_of(rows)):
+            with add_place_to_errors(location_of(rows)):
                 batch = self._check(inputs, y, weights)
             has_padding |= [sequences.padding is not None for sequences in batch.inputs]
             note = self._model.note(batch, note)

@@ -16,7 +16,7 @@ from npformer.core import (
     array_module,
     backend_of,
     checks,
-    guarded_computation,
+    guard_computation,
     part_generator,
     step_key,
 )
@@ -118,7 +118,7 @@ class Team:
         counts, key = self._counts(batch, n), step_key(generator)
         masked, most = snapshot.needs_masks, self.micro_batch
         work = [micro_batches_of_worker(k, n, batch, most, counts, masked) for k in range(n)]
-        with guarded_computation(backend, len(batch), most or -(-len(batch) // n)):
+        with guard_computation(backend, len(batch), most or -(-len(batch) // n)):
             alone = one_blas_thread(backend, seconds, threads)
             losses = in_workers(
                 lambda k: self._accumulate(k, key, work[k], backend, threads), n, alone
@@ -149,12 +149,12 @@ class Team:
             return [model.forward(*part.arrays(), part.within(context))[0] for part in batches]
 
         together = len(batch) if at_once is None else min(len(batch), n * at_once)
-        with guarded_computation(backend, together):
+        with guard_computation(backend, together):
             alone = one_blas_thread(backend, seconds, threads)
             outputs = [y for of_worker in in_workers(predicted, n, alone) for y in of_worker]
         if len(outputs) == 1:
             return outputs[0]
-        with guarded_computation(backend, len(batch)):
+        with guard_computation(backend, len(batch)):
             return array_module(outputs[0]).concatenate(outputs)
 
     def _sharing(self, snapshot: Snapshot, batch: Batch) -> tuple[str, int, int, float]:

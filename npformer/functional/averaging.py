@@ -57,13 +57,13 @@ def average(
     dropout_cache = None
     if rate != 0.0:
         if generator is not None:  # samples that share weights drop their own
-            weights = for_each_sample(weights, value)
+            weights = repeat_for_samples(weights, value)
         weights, dropout_cache = dropout(weights, rate, generator)  # some become 0, the rest grow
     seeing = None  # which queries see a key; None: all
     seen_value = value  # 0 where no query sees it
     if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
-        seeing, seen = visible(allowed)
-        seen_value = zero_other_rows(seen, value)
+        seeing, visible_keys = visible(allowed)
+        seen_value = zero_other_rows(visible_keys, value)
     y = weights @ seen_value  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
     shapes = weights_shape, scores.shape, value.shape, y.shape  # to which gradients are summed
     return y, (weights, seen_value, seeing, dropout_cache, softmax_cache, shapes)
@@ -167,7 +167,7 @@ def window_reach(causal: bool, window: int | None) -> tuple[int | None, int | No
     return (window - 1, 0) if causal else (window // 2, window // 2)
 
 
-def for_each_sample(weights: Array, value: Array) -> Array:
+def repeat_for_samples(weights: Array, value: Array) -> Array:
     """View weights that samples share as (..., Lq, Lk), with the leading axes of the values."""
     xp = array_module(weights)
     leading = xp.broadcast_shapes(weights.shape[:-2], value.shape[:-2])

@@ -105,16 +105,16 @@ def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
             "Make one with numpy.random.default_rng(seed)"
         )
     if not is_numpy_generator(generator):
-        kept: Array = generator.random(shape, dtype="float32") >= rate
-        return kept
+        is_kept: Array = generator.random(shape, dtype="float32") >= rate
+        return is_kept
     if hasattr(generator, "mask_bytes"):
         uniform, drawn = generator.mask_bytes(shape)
     else:
         uniform = generator.random()
         rows, entries = (shape[0], math.prod(shape[1:])) if shape else (1, 1)
-        each = -(-entries // 8)  # a row begins with a word of its own, as it does in a part
-        words = generator.integers(0, ALL_BITS, rows * each, dtype="uint64", endpoint=True)
-        drawn = words.view("uint8").reshape(rows, 8 * each)[:, :entries]
+        words_in_row = -(-entries // 8)  # a row begins with a word of its own, as it does in a part
+        words = generator.integers(0, ALL_BITS, rows * words_in_row, dtype="uint64", endpoint=True)
+        drawn = words.view("uint8").reshape(rows, 8 * words_in_row)[:, :entries]
     low = int(256.0 * rate)
     threshold = low + int(uniform < 256.0 * rate - low)
     return (drawn >= threshold).reshape(shape)

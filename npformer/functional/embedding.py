@@ -61,10 +61,10 @@ def check_ids(name: str, ids: Array, size: int, what: str, least: int = 0, **nea
         )
     if on_host and ids.size and (ids.min() < least or ids.max() >= size):
         low, high = int(ids.min()), int(ids.max())
-        raise _out_of_range(name, low, high, size=size, least=least, what=what)
+        raise _range_error(name, low, high, size=size, least=least, what=what)
 
 
-def _out_of_range(name: str, low: int, high: int, size: int, least: int, what: str) -> ValueError:
+def _range_error(name: str, low: int, high: int, size: int, least: int, what: str) -> ValueError:
     """Return the error for ids from `low` to `high`, with advice for two common causes."""
     advice = ""
     if low == 1 and high == size:

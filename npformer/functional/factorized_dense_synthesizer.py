@@ -65,10 +65,12 @@ def factorized_dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array,
     short, long, columns, short_cache, long_cache = cache
     checks.gradient(dscores, (*short.shape[:-1], columns), "dscores")
     a, b = short.shape[-1], long.shape[-1]
-    whole = array_module(dscores).zeros((*dscores.shape[:-1], b * a), dtype=dscores.dtype)
+    douter_flat = array_module(dscores).zeros((*dscores.shape[:-1], b * a), dtype=dscores.dtype)
     # scores = outer, flattened, [..., :columns]
-    whole[..., :columns] = dscores
-    douter = whole.reshape(*whole.shape[:-1], b, a)  # [.., length, b, a]; 0 where not used
+    douter_flat[..., :columns] = dscores
+    douter = douter_flat.reshape(
+        *douter_flat.shape[:-1], b, a
+    )  # [.., length, b, a]; 0 where not used
     # outer = long[..., :, None] * short[..., None, :]
     dshort = (douter * long[..., :, None]).sum(axis=-2)
     dlong = (douter * short[..., None, :]).sum(axis=-1)  # [.., length, b]

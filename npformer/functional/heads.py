@@ -48,7 +48,7 @@ def repeat_heads_backward(dy: Array, cache: Any) -> Array:
     return dy if times == 1 else dy.reshape(batch, n_heads, times, *rest).sum(axis=2)
 
 
-def over_heads(mask: Array | None) -> Array | None:
+def mask_for_heads(mask: Array | None) -> Array | None:
     """(batch, key_length) -> (batch, 1, 1, key_length): for all heads and all queries."""
     return None if mask is None else mask[:, None, None, :]
 

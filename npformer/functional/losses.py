@@ -46,15 +46,15 @@ def softmax_cross_entropy(
     rest = xp.where(at_top, 0.0, xp.exp(shifted)).sum(axis=-1, keepdims=True)
     ties = at_top.sum(axis=-1, keepdims=True, dtype=shifted.dtype) - 1.0
     log_p = shifted - xp.log1p(rest + ties)  # [..., n_classes]
-    each = -xp.take_along_axis(log_p, right[..., None], axis=-1)[..., 0]  # [...]
+    losses = -xp.take_along_axis(log_p, right[..., None], axis=-1)[..., 0]  # [...]
     counts, weighing = (labels >= 0).astype(log_p.dtype), None  # 1 for each label, 0 for none
     if str(label_smoothing) != "0.0" or weights is not None or class_weights is not None:
         checks.rate("label_smoothing", label_smoothing)
         # Python's number, because NumPy's would turn float32 arrays into float64.
         weighing = float(label_smoothing), weights, class_weights
-        each, counts = _weigh(log_p, right, counts, weighing)
+        losses, counts = _weigh(log_p, right, counts, weighing)
     total = _positive(xp, counts.sum())  # the mean is over labels, not over positions
-    loss = xp.where(counts > 0.0, each, 0.0).sum() / total  # a number: ()
+    loss = xp.where(counts > 0.0, losses, 0.0).sum() / total  # a number: ()
     return loss, (log_p, right, counts, total, weighing)
 
 
@@ -106,24 +106,26 @@ def binary_cross_entropy_with_logits(
     """
     xp = checks.floating(logits=logits, targets=targets)
     checks.shape("targets", targets, logits.shape, "One target for each logit")
-    one, both = targets, 1.0  # t, and t + (1 - t)
+    target, target_sum = targets, 1.0  # t, and t + (1 - t)
     of_each: Array | float = 1.0  # s: how much each target weighs
     total: Array | int = max(logits.size, 1)  # what the mean divides by
     if weights is not None or class_weights is not None:
         ones = xp.ones_like(logits)
-        of_each = ones if weights is None else _checked_weights(weights, logits, logits.shape)
+        of_each = ones if weights is None else _check_weights(weights, logits, logits.shape)
         counts = of_each
         if class_weights is not None:
-            _checked_weights(class_weights, logits, (2,), "class_weights", "class")
-            one = class_weights[1] * targets  # w_1 t
-            both = one + class_weights[0] * (1.0 - targets)  # w_1 t + w_0 (1 - t)
+            _check_weights(class_weights, logits, (2,), "class_weights", "class")
+            target = class_weights[1] * targets  # w_1 t
+            target_sum = target + class_weights[0] * (1.0 - targets)  # w_1 t + w_0 (1 - t)
             # of the target's class
             counts = of_each * class_weights[(targets > 0.5).astype("int64")]
         of_each, total = xp.where(counts > 0.0, of_each, 0.0), _positive(xp, counts.sum())
-    # both log(1 + exp(z)) - one z, in a form in which no exponential can overflow.
+    # target_sum log(1 + exp(z)) - target z, in a form in which no exponential can overflow.
     log1p = xp.log1p(xp.exp(-xp.abs(logits)))
-    each = xp.maximum(logits, 0.0) * both - logits * one + log1p * both  # one loss for each logit
-    return (each * of_each).sum() / total, (logits, one, both, of_each, total)
+    losses = (
+        xp.maximum(logits, 0.0) * target_sum - logits * target + log1p * target_sum
+    )  # one loss for each logit
+    return (losses * of_each).sum() / total, (logits, target, target_sum, of_each, total)
 
 
 def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) -> Array:
@@ -132,12 +134,12 @@ def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) 
     Each is log(1 + exp(z)) - t z, and the derivative of the logarithm by z is
     exp(z) / (1 + exp(z)) = sigmoid(z).
     """
-    logits, one, both, of_each, total = cache
-    # loss = ((both log(1 + exp(z)) - one z) of_each).sum() / total
-    # p = sigmoid(z) is the derivative of log(1 + exp(z)). p both - one is written as a sum of what
-    # each class is wrong by, because it would cancel where the right class is nearly sure.
+    logits, target, target_sum, of_each, total = cache
+    # loss = ((target_sum log(1 + exp(z)) - target z) of_each).sum() / total
+    # p = sigmoid(z) is the derivative of log(1 + exp(z)). p target_sum - target is written as
+    # a sum of what each class is wrong by: it would cancel where the right class is nearly sure.
     p, (_, rest) = sigmoid(logits)  # rest = 1 - p
-    return (p * (both - one) - rest * one) * (of_each * (_number(dloss) / total))
+    return (p * (target_sum - target) - rest * target) * (of_each * (_number(dloss) / total))
 
 
 def mean_squared_error(
@@ -160,7 +162,7 @@ def mean_squared_error(
     of_rows: Array | float = 1.0  # s: how much each row weighs
     total: Array | int = max(difference.size, 1)  # what the mean divides by
     if weights is not None:
-        of_rows = _checked_weights(weights, prediction, prediction.shape[:-1])[..., None]
+        of_rows = _check_weights(weights, prediction, prediction.shape[:-1])[..., None]
         difference = xp.where(of_rows > 0.0, difference, 0.0)  # a target left out may be NaN
         total = _positive(xp, of_rows.sum() * prediction.shape[-1])
     return (difference * difference * of_rows).sum() / total, (difference, of_rows, total)
@@ -199,19 +201,19 @@ def _weigh(log_p: Array, right: Array, counts: Array, weighing: Any) -> tuple[Ar
     label_smoothing, weights, class_weights = weighing
     xp, terms = array_module(log_p), log_p
     if weights is not None:
-        counts = xp.where(counts > 0.0, _checked_weights(weights, log_p, right.shape), 0.0)
+        counts = xp.where(counts > 0.0, _check_weights(weights, log_p, right.shape), 0.0)
     if class_weights is not None:
-        _checked_weights(class_weights, log_p, log_p.shape[-1:], "class_weights", "class")
+        _check_weights(class_weights, log_p, log_p.shape[-1:], "class_weights", "class")
         terms = class_weights * xp.where(class_weights > 0.0, log_p, 0.0)  # 0 * -inf is NaN
         counts = counts * class_weights[right]
     of_right = xp.take_along_axis(terms, right[..., None], axis=-1)[..., 0]  # [...]
-    each = -(1.0 - label_smoothing) * of_right
+    losses = -(1.0 - label_smoothing) * of_right
     if label_smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
-        each = each - label_smoothing * terms.mean(axis=-1)
-    return xp.where(counts > 0.0, each, 0.0) * (1.0 if weights is None else weights), counts
+        losses = losses - label_smoothing * terms.mean(axis=-1)
+    return xp.where(counts > 0.0, losses, 0.0) * (1.0 if weights is None else weights), counts
 
 
-def _checked_weights(
+def _check_weights(
     weights: Array, like: Array, shape: Any, name: str = "weights", each: str = "term of the mean"
 ) -> Array:
     checks.floating(**{name: weights}, outputs=like)

@@ -26,12 +26,12 @@ def mixture_scores(logits: Array, *scores: Array) -> tuple[Array, Any]:
         raise ValueError("got no scores; expected at least one part to mix")
     # Scores that a whole batch shares have no batch axis: what do all of them broadcast to?
     shape: tuple[int, ...] = scores[0].shape
-    for i, part in enumerate(scores):
-        checks.shape(f"scores[{i}]", part, (None, "query_length", "key_length"))
-        together = broadcast_shape(shape, part.shape, reference=part)
+    for i, table in enumerate(scores):
+        checks.shape(f"scores[{i}]", table, (None, "query_length", "key_length"))
+        together = broadcast_shape(shape, table.shape, reference=table)
         if together is None:
             raise ValueError(
-                f"scores[{i}] has shape {tuple(part.shape)} and those before it {tuple(shape)}; "
+                f"scores[{i}] has shape {tuple(table.shape)} and those before it {tuple(shape)}; "
                 "expected the same axes; an axis may be 1 or missing to broadcast"
             )
         shape = together
@@ -52,7 +52,7 @@ def mixture_scores_backward(dscores: Array, cache: Any) -> tuple[Array, ...]:
     xp = array_module(alpha)
     checks.gradient(dscores, like, "dscores")
     # total = sum_i alpha[i] * scores[i]
-    dparts = [sum_to(dscores * alpha[i], part.shape) for i, part in enumerate(scores)]
-    dalpha = xp.stack([(dscores * part).sum() for part in scores])  # one number for each kind
+    dparts = [sum_to(dscores * alpha[i], table.shape) for i, table in enumerate(scores)]
+    dalpha = xp.stack([(dscores * table).sum() for table in scores])  # one number for each kind
     # alpha = softmax(logits)
     return softmax_backward(dalpha, softmax_cache), *dparts

@@ -26,8 +26,8 @@ def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
         return x.mean(axis=1), (1.0 / x.shape[1], None, x.shape)  # over the tokens [batch, d_model]
     check_padding(mask, x)
     count = xp.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)  # [batch, 1]
-    kept = xp.where(mask[..., None], x, 0.0)  # not x * mask: padding may hold anything
-    return kept.sum(axis=1) / count, (1.0 / count, mask, x.shape)
+    kept_tokens = xp.where(mask[..., None], x, 0.0)  # not x * mask: padding may hold anything
+    return kept_tokens.sum(axis=1) / count, (1.0 / count, mask, x.shape)
 
 
 def mean_pooling_backward(dy: Array, cache: Any) -> Array:
@@ -52,13 +52,13 @@ def max_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     """
     xp = checks.sequences(x)
     checks.has_tokens("x", x)
-    kept, any_kept = x, None
+    kept_tokens, any_kept = x, None
     if mask is not None:
         check_padding(mask, x)
-        kept = xp.where(mask[..., None], x, -xp.inf)  # padding never wins
+        kept_tokens = xp.where(mask[..., None], x, -xp.inf)  # padding never wins
         any_kept = mask.any(axis=1, keepdims=True)  # [batch, 1]
-    winner = kept.argmax(axis=1)[:, None, :]  # the first of equals; [batch, 1, d_model]
-    y = xp.take_along_axis(kept, winner, axis=1)[:, 0, :]  # [batch, d_model]
+    winner = kept_tokens.argmax(axis=1)[:, None, :]  # the first of equals; [batch, 1, d_model]
+    y = xp.take_along_axis(kept_tokens, winner, axis=1)[:, 0, :]  # [batch, d_model]
     return zero_other_rows(any_kept, y), (winner, any_kept, x.shape)
 
 

@@ -70,14 +70,14 @@ def _check_positions(positions: Array, x: Array) -> None:
     backend_of(positions=positions)
     if positions.dtype.kind not in "iu":
         raise TypeError(f"positions has dtype {positions.dtype}; expected whole numbers")
-    given, wanted = positions.shape, x.shape[:-1]
-    fits = 1 <= len(given) <= len(wanted) and all(
-        n in (1, of_x) for n, of_x in zip(given[::-1], wanted[::-1], strict=False)
+    shape, expected = positions.shape, x.shape[:-1]
+    fits = 1 <= len(shape) <= len(expected) and all(
+        n in (1, of_x) for n, of_x in zip(shape[::-1], expected[::-1], strict=False)
     )
     if not fits:
         raise ValueError(
-            f"positions has shape {given}; expected ({wanted[-1]},), one for each token of x, "
-            f"or a shape that broadcasts with {tuple(wanted)}"
+            f"positions has shape {shape}; expected ({expected[-1]},), one for each token of x, "
+            f"or a shape that broadcasts with {tuple(expected)}"
         )
 
 

@@ -41,11 +41,11 @@ def state_space_kernel(
     length = checks.whole("length", length, at_least=0)
     checks.floating(log_step=log_step, C=C)
     # w = C (e^z - 1) / A with z = step A: pairs of real and imaginary parts [d_model, n_states].
-    w, e, parts = _weights(log_step, log_decay, frequency, C)
-    E = _powers(parts["z"], length)  # e^{j z}: two of [length, d_model, n_states]
+    w, e, factors = _weights(log_step, log_decay, frequency, C)
+    E = _powers(factors["z"], length)  # e^{j z}: two of [length, d_model, n_states]
     # 2 Re of a sum over states [length, d_model]
     kernel = 2.0 * (w[0] * E[0] - w[1] * E[1]).sum(axis=-1)
-    return kernel, (w, e, E, parts, C)
+    return kernel, (w, e, E, factors, C)
 
 
 def state_space_kernel_backward(dkernel: Array, cache: Any) -> tuple[Array, Array, Array, Array]:
@@ -56,8 +56,8 @@ def state_space_kernel_backward(dkernel: Array, cache: Any) -> tuple[Array, Arra
     chain rule for both parts at once. So with g_j = 2 dk_j, g_w = sum_j g_j conj(e^{j z}) and
     g_z = sum_j j g_j conj(w e^{j z}), and on through w = C (e^z - 1) / A and z = Delta A.
     """
-    w, e, E, parts, C = cache
-    A, f, step = (parts[name] for name in ("A", "f", "step"))
+    w, e, E, factors, C = cache
+    A, f, step = (factors[name] for name in ("A", "f", "step"))
     xp = checks.gradient(dkernel, E[0].shape[:2], "dkernel")
     g = 2.0 * dkernel[..., None]  # [length, d_model, 1]
     # kernel = 2 Re sum_n w e^{j z}
@@ -68,7 +68,7 @@ def state_space_kernel_backward(dkernel: Array, cache: Any) -> tuple[Array, Arra
     # w = C f
     gC, gf = _times_conj(gw, f), _times_conj(gw, (C[0], C[1]))
     # f = (e^z - 1) / A: df/dz = e^z / A, df/dA = -f / A
-    by_A = _over_conj(gf, A)
+    by_A = _divide_by_conjugate(gf, A)
     gz = _plus(gz, _times_conj(by_A, e))  # z is used twice: by the powers and by f
     gA = _times_conj((-by_A[0], -by_A[1]), f)
     # z = step A
@@ -83,8 +83,8 @@ def state_space_step(log_step: Array, log_decay: Array, frequency: Array) -> tup
 
     They are what a token does to the state: h becomes the first times h, plus the second times u.
     """
-    _, e, parts = _weights(log_step, log_decay, frequency, None)
-    return e, parts["f"]
+    _, e, factors = _weights(log_step, log_decay, frequency, None)
+    return e, factors["f"]
 
 
 def _weights(log_step: Array, log_decay: Array, frequency: Array, C: Array | None) -> Any:
@@ -107,11 +107,11 @@ def _weights(log_step: Array, log_decay: Array, frequency: Array, C: Array | Non
         (over[0] * A[0] + over[1] * A[1]) / squared,
         (over[1] * A[0] - over[0] * A[1]) / squared,
     )
-    parts = {"A": A, "z": z, "f": f, "step": step}
+    factors = {"A": A, "z": z, "f": f, "step": step}
     if C is None:
-        return None, e, parts
+        return None, e, factors
     checks.shape("C", C, (2, *log_decay.shape), "Real and imaginary parts")
-    return (C[0] * f[0] - C[1] * f[1], C[0] * f[1] + C[1] * f[0]), e, parts
+    return (C[0] * f[0] - C[1] * f[1], C[0] * f[1] + C[1] * f[0]), e, factors
 
 
 def _powers(z: Pair, length: int) -> Pair:
@@ -128,7 +128,7 @@ def _times_conj(g: Pair, w: Pair) -> Pair:
     return g[0] * w[0] + g[1] * w[1], g[1] * w[0] - g[0] * w[1]
 
 
-def _over_conj(g: Pair, w: Pair) -> Pair:
+def _divide_by_conjugate(g: Pair, w: Pair) -> Pair:
     """Return g / conj(w)."""
     squared = w[0] * w[0] + w[1] * w[1]
     return (g[0] * w[0] - g[1] * w[1]) / squared, (g[1] * w[0] + g[0] * w[1]) / squared

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from npformer.core import Array, Seed, asarray, checks, initializers, to_numpy
-from npformer.core.inputs import as_given, as_inputs
+from npformer.core.inputs import inputs_of_arrays, user_arrays
 from npformer.data.lengths import LongestFirst
 from npformer.data.tokenizers import LibraryTokenizer
 from npformer.interop.architecture import Arrays, values_of
@@ -149,10 +149,12 @@ class PretrainedEncoder(Pretrained):
         encoder, backend = self.encoder, self.encoder.backend
         ids, mask, types = self._inputs(texts, None, stacklevel=4)
         tokens = TOKENS_AT_ONCE if backend == "numpy" else None
-        batches = LongestFirst(as_inputs(encoder, ids, mask, types), batch_size, True, tokens)
+        batches = LongestFirst(
+            inputs_of_arrays(encoder, ids, mask, types), batch_size, True, tokens
+        )
 
         def convert_batch(batch: Batch) -> np.ndarray:
-            some_ids, some_mask, some_types = as_given(batch.inputs)
+            some_ids, some_mask, some_types = user_arrays(batch.inputs)
             kept = None if np.all(some_mask) else asarray(some_mask, backend)
             return convert(encoder(some_ids, kept, some_types).hidden, kept)
 

@@ -7,7 +7,7 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, generators, initializers
 from npformer.core.inputs import TwoInputLayer
-from npformer.functional.heads import check_heads, over_heads
+from npformer.functional.heads import check_heads, mask_for_heads
 from npformer.layers.linear import Linear
 from npformer.layers.pooling import finite_at_padding
 from npformer.layers.state import State
@@ -102,7 +102,7 @@ class CrossAttention(TwoInputLayer):
         rate = self.attention_dropout
         generator = context.dropout_generator() if rate > 0.0 else None
         scores, scores_cache = F.attention_scores(query, key)
-        mask = over_heads(context.memory_mask)
+        mask = mask_for_heads(context.memory_mask)
         heads, average_cache = F.average(scores, value, mask, rate=rate, generator=generator)
         return heads, (scores_cache, average_cache)
 
@@ -126,7 +126,7 @@ class CrossAttention(TwoInputLayer):
         """Return y at evaluation for tokens that attend to what `read` returned."""
         query, _ = self.query.forward(finite_at_padding(x, context.padding), context)
         scores, _ = F.attention_scores(F.split_heads(query, self.n_heads), memory["key"])
-        heads, _ = F.average(scores, memory["value"], over_heads(memory.get("mask")))
+        heads, _ = F.average(scores, memory["value"], mask_for_heads(memory.get("mask")))
         return self.output.forward(F.merge_heads(heads), context)[0]
 
     def heads_backward(self, dheads: Array, cache: Any) -> tuple[Array, Array, Array]:
@@ -138,7 +138,7 @@ class CrossAttention(TwoInputLayer):
         query, key = self.query.forward(x, context)[0], self.key.forward(memory, context)[0]
         by_head = [F.split_heads(part, self.n_heads) for part in (query, key)]
         scores, _ = F.attention_scores(*by_head)
-        return F.averaging_weights(scores, over_heads(context.memory_mask))[0]
+        return F.averaging_weights(scores, mask_for_heads(context.memory_mask))[0]
 
 
 class BlockwiseCrossAttention(CrossAttention):
@@ -152,7 +152,7 @@ class BlockwiseCrossAttention(CrossAttention):
     keeps_weights = False
 
     def heads(self, query: Array, key: Array, value: Array, context: Context) -> tuple[Array, Any]:
-        return F.blockwise_attention(query, key, value, mask=over_heads(context.memory_mask))
+        return F.blockwise_attention(query, key, value, mask=mask_for_heads(context.memory_mask))
 
     def heads_backward(self, dheads: Array, cache: Any) -> tuple[Array, Array, Array]:
         return F.blockwise_attention_backward(dheads, cache)

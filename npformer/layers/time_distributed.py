@@ -26,7 +26,7 @@ class TimeDistributed(Layer):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if x.ndim < 2:
             checks.shape("x", x, ("batch", "length", "..."))  # raises
-        y, cache = self.layer.forward(_fold(x), context.without_mask())
+        y, cache = self.layer.forward(_fold(x), context.drop_mask())
         return y.reshape(*x.shape[:2], *y.shape[1:]), cache
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:

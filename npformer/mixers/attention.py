@@ -7,7 +7,7 @@ from typing import Any, Self
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, generators, initializers
 from npformer.core.support.explained_errors import refuse_unknown_arguments
-from npformer.functional.heads import check_heads, over_heads
+from npformer.functional.heads import check_heads, mask_for_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
 from npformer.layers.state import State, StateShapes
@@ -80,7 +80,7 @@ class Attention(Mixer):
             query=F.split_heads(query, self.n_heads),  # [batch, heads, length, d_head]
             key=F.split_heads(key, self.n_heads),
             value=F.split_heads(value, self.n_heads),
-            mask=over_heads(context.mask),
+            mask=mask_for_heads(context.mask),
             causal=self.causal,
         )
         y, output_cache = self.output.forward(F.merge_heads(heads), context)
@@ -104,7 +104,7 @@ class Attention(Mixer):
         scores, _ = F.attention_scores(
             query=F.split_heads(query, self.n_heads), key=F.split_heads(key, self.n_heads)
         )
-        weights, _ = F.averaging_weights(scores, over_heads(context.mask), self.causal)
+        weights, _ = F.averaging_weights(scores, mask_for_heads(context.mask), self.causal)
         return between_kept(weights, context.mask)
 
     # One token after another: see `attention_state` -------------------------------------------

@@ -21,7 +21,7 @@ from npformer.core import (
     initializers,
 )
 from npformer.core.support.words import undefined
-from npformer.functional.heads import check_heads, over_heads
+from npformer.functional.heads import check_heads, mask_for_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
 from npformer.layers.state import State, StateShapes
@@ -142,7 +142,7 @@ class AveragingMixer(Mixer, Scores):
         heads, average_cache = F.average(
             scores,
             F.split_heads(value, self.n_heads),
-            mask=over_heads(context.mask),
+            mask=mask_for_heads(context.mask),
             causal=self.causal,
             rate=rate,
             generator=context.dropout_generator() if rate > 0.0 else None,
@@ -180,7 +180,7 @@ class AveragingMixer(Mixer, Scores):
 
     def explain(self, x: Array, context: Context) -> Array:
         scores, _ = self.scores(x, context)
-        weights, _ = F.averaging_weights(scores, over_heads(context.mask), self.causal)
+        weights, _ = F.averaging_weights(scores, mask_for_heads(context.mask), self.causal)
         xp = array_module(x)
         weights = xp.broadcast_to(weights, (x.shape[0], *weights.shape[-3:]))
         return between_kept(weights, context.mask)

@@ -10,7 +10,7 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, generators, initializers
 from npformer.core.support.explained_errors import refuse_unknown_arguments
-from npformer.functional.heads import check_heads, over_heads
+from npformer.functional.heads import check_heads, mask_for_heads
 from npformer.layers import Linear, RMSNorm
 from npformer.layers.pooling import finite_at_padding
 from npformer.layers.state import State, StateShapes, places
@@ -267,7 +267,7 @@ class GeneralAttention(Attention):
         heads, average_cache = F.average(
             scores,
             value,
-            mask=over_heads(context.mask),
+            mask=mask_for_heads(context.mask),
             causal=self.causal,
             rate=rate,
             generator=context.dropout_generator() if rate > 0.0 else None,
@@ -287,7 +287,7 @@ class GeneralAttention(Attention):
         key, _ = self.keys(x, context)
         keys, _ = F.repeat_heads(key, self.group)
         scores, _ = F.attention_scores(query, keys)
-        mask = over_heads(context.mask)
+        mask = mask_for_heads(context.mask)
         weights, _ = F.averaging_weights(scores, mask, self.causal, self.window)
         return between_kept(weights, context.mask)
 
@@ -340,7 +340,7 @@ class BlockwiseAttention(GeneralAttention):
             query,
             key,
             value,
-            mask=over_heads(context.mask),
+            mask=mask_for_heads(context.mask),
             causal=self.causal,
             block=BLOCK if self.window is None else max(1, min(BLOCK, self.window)),
             window=self.window,

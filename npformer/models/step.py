@@ -8,7 +8,7 @@ from npformer.core import (
     Array,
     Context,
     Gradients,
-    guarded_computation,
+    guard_computation,
     part_generator,
     step_key,
 )
@@ -74,7 +74,7 @@ class PlainStep:
         key = step_key(self.generator)
         context = Context(training=True, generator=partial(part_generator, key, 0, len(batch)))
         gradients = Gradients(model.parameters())
-        with guarded_computation(model.backend, len(batch)):
+        with guard_computation(model.backend, len(batch)):
             outputs, cache = model.forward(*batch.arrays(), batch.within(context))
             loss, loss_cache = self.loss.forward(outputs, *batch.targets())
             doutputs = self.loss.backward(1.0, loss_cache)

@@ -12,7 +12,7 @@ from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.optim.layer_decay import layer_factors
 from npformer.optim.optimizer import Buffer, GradientDescent
 from npformer.optim.schedules import Schedule
-from npformer.optim.weight_decay import checked_patterns, fits_any
+from npformer.optim.weight_decay import check_patterns, fits_any
 
 
 def adam_update(
@@ -119,7 +119,7 @@ class Adam(GradientDescent):
     ) -> None:
         super().__init__(parameters, lr, schedule)
         self._set_options(betas=betas, eps=eps, weight_decay=weight_decay, layer_decay=layer_decay)
-        self.no_decay = () if no_decay == () else checked_patterns(no_decay, parameters)
+        self.no_decay = () if no_decay == () else check_patterns(no_decay, parameters)
 
     def _set_options(
         self, *, betas: Any, eps: float, weight_decay: float, layer_decay: float
@@ -159,7 +159,7 @@ class Adam(GradientDescent):
     def _update_one_by_one(self, buffers: list[Buffer], lr: float) -> None:
         """Update parameters, each with its own rate and weight decay."""
         factors = layer_factors(self.parameters, self.layer_decay)
-        for name, theta, g, (m, v) in self._by_parameter(buffers):
+        for name, theta, g, (m, v) in self._split_by_parameter(buffers):
             update = faster(adam_update, theta) or adam_update
             update(
                 theta,

@@ -107,16 +107,16 @@ def norm_together(arrays: list[Array]) -> Array:
             # Far above the smallest number, so that no square that matters was rounded to 0.
             if info.tiny / info.eps**2 < total < math.inf:
                 return np.sqrt(total)
-        return scaled_norm(filled)  # always on a GPU, because looking at the sum would wait
+        return norm_after_scaling(filled)  # always on a GPU, because looking at the sum would wait
 
 
-def scaled_norm(arrays: list[Array]) -> Array:
+def norm_after_scaling(arrays: list[Array]) -> Array:
     """Return the global norm of arrays, divided by the largest entry before they are squared."""
     xp = array_module(arrays[0])
     maximum = reduce(xp.maximum, [xp.abs(array).max() for array in arrays])
-    usual = (maximum > 0.0) & (maximum < math.inf)
+    has_scale = (maximum > 0.0) & (maximum < math.inf)
     # A power of 2 rounds nothing.
-    _, exponent = xp.frexp(xp.where(usual, maximum, 1.0))
+    _, exponent = xp.frexp(xp.where(has_scale, maximum, 1.0))
     scale = xp.ldexp(xp.ones_like(maximum), exponent - 1)
     return scale * xp.sqrt(sum(((array / scale) ** 2).sum() for array in arrays))
 

@@ -174,7 +174,7 @@ class GradientDescent:
         self._check(gradients)
         return [Buffer(FLAT, flat, g=self.parameters.gather(gradients))]
 
-    def _by_parameter(
+    def _split_by_parameter(
         self, buffers: list[Buffer]
     ) -> Iterator[tuple[str, Array, Array, tuple[Array, ...]]]:
         """Yield the name of each parameter, its array, its gradient and its moments."""
@@ -197,7 +197,7 @@ class GradientDescent:
 
     def _first_problem(self, buffers: list[Buffer]) -> NonFiniteGradientError | None:
         """Return an error for the first gradient that is not finite, or too large for a step."""
-        for name, _, g, moments in self._by_parameter(buffers):
+        for name, _, g, moments in self._split_by_parameter(buffers):
             with np.errstate(over="ignore", invalid="ignore"):
                 intermediate = self._first_to_overflow(g, moments)
             if not np.isfinite(intermediate).all():

@@ -26,7 +26,7 @@ def fits_any(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def checked_patterns(patterns: Any, parameters: Mapping[str, Array]) -> tuple[str, ...]:
+def check_patterns(patterns: Any, parameters: Mapping[str, Array]) -> tuple[str, ...]:
     """Return the patterns of ``no_decay``, after checking that some parameter matches."""
     if isinstance(patterns, str) or not isinstance(patterns, Sequence):
         raise TypeError(

@@ -161,11 +161,11 @@ class Probe:
         below, above = central_difference(f, self.array, u, self.v, y=self.y, h=h)
         x = self.array
         return Slopes(
-            below + self._rounded_away(u, x - h * u, x, h),
-            above + self._rounded_away(u, x, x + h * u, h),
+            below + self._rounding_loss(u, x - h * u, x, h),
+            above + self._rounding_loss(u, x, x + h * u, h),
         )
 
-    def _rounded_away(self, u: np.ndarray, low: np.ndarray, high: np.ndarray, h: float) -> float:
+    def _rounding_loss(self, u: np.ndarray, low: np.ndarray, high: np.ndarray, h: float) -> float:
         """Return the part of a slope that is lost because x + h u is rounded.
 
         It is the gradient from the backward pass times the missing part of u. If more than a tenth

@@ -26,7 +26,7 @@ import numpy as np
 
 from npformer.core import Context, Layer, checks
 from npformer.core.dispatch import faster
-from npformer.core.inputs import as_inputs, checked_inputs, within
+from npformer.core.inputs import check_inputs, inputs_of_arrays, within
 from npformer.proof.finite_differences import Probe
 from npformer.proof.problem import Problem, layer_problem, pair_problem
 from npformer.proof.report import (
@@ -139,7 +139,7 @@ def gradcheck(
     if isinstance(target, Layer):
         _require_layer_arguments(target, inputs, wrt, options)
         mask, types = deepcopy((mask, types))  # a layer that changes them changes copies
-        checked = checked_inputs(as_inputs(target, inputs, mask, types))
+        checked = check_inputs(inputs_of_arrays(target, inputs, mask, types))
         problem = layer_problem(target, inputs, new_context)
     else:
         of_tokens = {"mask": mask, "types": types}
@@ -259,11 +259,11 @@ def _require_layer_arguments(
     layer: Layer, inputs: tuple[Any, ...], wrt: Sequence[str] | None, options: dict[str, Any]
 ) -> None:
     if len(inputs) != (n := layer.n_inputs):
-        given, kind = f"{len(inputs)} input{'s' * (len(inputs) != 1)}", type(layer).__name__
+        inputs_passed, kind = f"{len(inputs)} input{'s' * (len(inputs) != 1)}", type(layer).__name__
         expected = f"one, x, because {kind} has one input. A layer with two has n_inputs = 2"
         if n == 2:
             expected = f"two, a and b, because {kind} has two: gradcheck(layer, a, b)"
-        raise TypeError(f"got {given}; expected {expected}")
+        raise TypeError(f"got {inputs_passed}; expected {expected}")
     unused = [*options, *(["wrt"] if wrt is not None else [])]
     if unused:
         raise TypeError(

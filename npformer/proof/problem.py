@@ -32,11 +32,11 @@ class Problem:
         self._watched = [*self.arrays.values(), *self.constants]
         self.originals = [x.copy() for x in self._watched]
 
-    def in_float32(self) -> AbstractContextManager["Problem"]:
+    def convert_to_float32(self) -> AbstractContextManager["Problem"]:
         """The same on copies in float32."""
         return self.converted(lambda x: x.astype("float32"))
 
-    def unchanged(self) -> bool:
+    def has_original_values(self) -> bool:
         """Whether all arrays have their original values."""
         pairs = zip(self._watched, self.originals, strict=True)
         return all(np.array_equal(x, original, equal_nan=True) for x, original in pairs)
@@ -68,7 +68,7 @@ def layer_problem(
     names, parameters = names_of(inputs), layer.parameters()
     # A parameter may also be called x.
     names = tuple(f"input {name}" if name in parameters else name for name in names)
-    copies, floats = _copied(zip(names, map(np.array, inputs), strict=True), convert)
+    copies, floats = _copy_arrays(zip(names, map(np.array, inputs), strict=True), convert)
     runs: Any = layer if twin is None else twin
     for name, value in parameters.items() if convert is None else ():
         _require_float64(name, value, type(layer).__name__)
@@ -81,7 +81,7 @@ def layer_problem(
         gradients.flat[...] = start
         cache, split = cache
         returned = runs.backward(split(dy), cache, gradients)
-        of_inputs = _by_name(
+        of_inputs = _name_gradients(
             returned if len(names) > 1 else (returned,),
             names,
             f"the backward pass of {type(runs).__name__}",
@@ -104,7 +104,7 @@ def layer_problem(
     return Problem(type(layer).__name__, forward, backward, arrays, constants, converted)
 
 
-def _copied(
+def _copy_arrays(
     values: Iterable[tuple[str, Any]], convert: Convert | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return values with arrays copied, floats by `convert`, and the names of the latter."""
@@ -116,11 +116,11 @@ def _copied(
     return copies, floats
 
 
-def _by_name(gradients: Any, names: Sequence[str], who: str, advice: str) -> dict[str, Any]:
+def _name_gradients(gradients: Any, names: Sequence[str], who: str, advice: str) -> dict[str, Any]:
     """Return what a backward pass returned, by the names of what it differentiates."""
     if not isinstance(gradients, tuple) or len(gradients) != len(names):
-        several = isinstance(gradients, tuple)
-        what = f"a tuple of {len(gradients)}" if several else described(gradients)
+        is_tuple = isinstance(gradients, tuple)
+        what = f"a tuple of {len(gradients)}" if is_tuple else described(gradients)
         expected = ", ".join(f"d{name}" for name in names)
         raise TypeError(f"{who} returned {what}; expected ({expected}), in this order. {advice}")
     return dict(zip(names, gradients, strict=True))
@@ -139,18 +139,18 @@ def pair_problem(
     """
     forward_pass, backward_pass = _pair_of(target)
     bound = _bound(forward_pass, inputs, options)
-    values, floats = _copied(bound.arguments.items(), convert)
-    wrt = floats if wrt is None else _checked_names(wrt, floats, _name(forward_pass))
+    values, floats = _copy_arrays(bound.arguments.items(), convert)
+    wrt = floats if wrt is None else _check_names(wrt, floats, _name(forward_pass))
 
     def forward() -> tuple[Any, Any]:
-        return one_output(*forward_pass(**_with_fresh_generators(values)))
+        return one_output(*forward_pass(**_copy_generators(values)))
 
     def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         cache, split = cache
         result = backward_pass(split(dy), cache)
         gradients = result if isinstance(result, tuple) else (result,)
         advice = "If some of them have no gradient, name the others in wrt"
-        return _by_name(gradients, wrt, _name(backward_pass), advice)
+        return _name_gradients(gradients, wrt, _name(backward_pass), advice)
 
     arrays = {name: values[name] for name in wrt}
     constants = [
@@ -163,7 +163,7 @@ def pair_problem(
     return Problem(_name(forward_pass), forward, backward, arrays, constants, converted)
 
 
-def _checked_names(wrt: Sequence[str], floats: list[str], function: str) -> list[str]:
+def _check_names(wrt: Sequence[str], floats: list[str], function: str) -> list[str]:
     """Return the names in `wrt` after checking that they are those of float arrays."""
     if isinstance(wrt, str) or not isinstance(wrt, Sequence):
         raise TypeError(f"wrt is {described(wrt)}; expected a list of names, such as ['x']")
@@ -176,7 +176,7 @@ def _checked_names(wrt: Sequence[str], floats: list[str], function: str) -> list
     return list(wrt)
 
 
-def _with_fresh_generators(values: dict[str, Any]) -> dict[str, Any]:
+def _copy_generators(values: dict[str, Any]) -> dict[str, Any]:
     """Return arguments with a copy of each random generator, so that each call draws the same."""
     return {
         name: copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
@@ -260,11 +260,11 @@ def one_output(y: Any, cache: Any) -> tuple[Any, tuple[Any, Callable[[Any], Any]
 def parameters_as(layer: Layer, convert: Callable[[np.ndarray], np.ndarray]) -> Iterator[None]:
     """Replace a layer's parameters with converted copies inside a `with` block."""
     buffers = {id(p._buffer): p._buffer for p in layer.named_parameters().values()}
-    kept = [(buffer, buffer.flat) for buffer in buffers.values()]
+    saved = [(buffer, buffer.flat) for buffer in buffers.values()]
     try:
-        for buffer, flat in kept:
+        for buffer, flat in saved:
             buffer.replace(convert(flat))
         yield
     finally:
-        for buffer, flat in kept:
+        for buffer, flat in saved:
             buffer.replace(flat)

@@ -85,8 +85,8 @@ class GradcheckReport:
     @property
     def complex_error(self) -> float | None:
         """The largest relative error against the complex step; None if it applies to no tensor."""
-        found = [t.complex_error for t in self.tensors if t.complex_error is not None]
-        return float(np.max(found)) if found else None
+        errors = [t.complex_error for t in self.tensors if t.complex_error is not None]
+        return float(np.max(errors)) if errors else None
 
     @property
     def passed(self) -> bool:

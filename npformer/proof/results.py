@@ -42,17 +42,17 @@ def check_float32(
     The error is None if float32 cannot be tried: there may be hidden constants in float64.
     """
     try:
-        with problem.in_float32() as single, np.errstate(all="ignore"):
-            found = results_of(single, v)
+        with problem.convert_to_float32() as single, np.errstate(all="ignore"):
+            results = results_of(single, v)
     except Exception:  # in a user's code
         return None, []
     share = Y_SHARE * float(np.abs(truth["y"]).max(initial=0.0))
     # The least size taken for each gradient: a 0 is a sum of terms that cancel.
     floors = {n: share / float(np.abs(x).max(initial=1.0)) for n, x in problem.arrays.items()}
-    error, tensor = difference("float32", found, truth, floors)
-    wide = [n for n, g in found.items() if found["y"].dtype == "float32" != g.dtype and g.ndim]
+    error, tensor = difference("float32", results, truth, floors)
+    wide = [n for n, g in results.items() if results["y"].dtype == "float32" != g.dtype and g.ndim]
     if is_layer and wide:  # a function may use hidden constants in float64
-        return error, [f"in float32 the gradient of {wide[0]} is {found[wide[0]].dtype}"]
+        return error, [f"in float32 the gradient of {wide[0]} is {results[wide[0]].dtype}"]
     if error <= TOLERANCES["float32"] or has_nan(truth):
         return error, []
     if error <= NUDGE_FACTOR * _sensitivity(problem, v, truth, floors):
@@ -83,8 +83,10 @@ def results_of(problem: Problem, v: np.ndarray) -> Results:
 
 def gradients_of(problem: Problem, dy: np.ndarray, cache: Any) -> Results:
     """Return copies of the gradients that are not None."""
-    found = problem.backward(dy, cache)
-    return {name: np.array(gradient) for name, gradient in found.items() if gradient is not None}
+    gradients = problem.backward(dy, cache)
+    return {
+        name: np.array(gradient) for name, gradient in gradients.items() if gradient is not None
+    }
 
 
 def has_nan(results: Results) -> bool:

@@ -38,16 +38,18 @@ def check_rules(problem: Problem, v: np.ndarray) -> tuple[np.ndarray, Results, l
         broken.append("the backward pass called twice gave two results: it changes its cache")
     if not np.array_equal(problem.forward()[0], y, equal_nan=True):
         broken.append("the forward pass called twice gave two results")
-    changed = not problem.unchanged()
+    changed = not problem.has_original_values()
     _run_elsewhere(problem)  # must not affect the first cache
     if differ():
         broken.append("applied twice, the second forward pass spoilt the first one's cache")
     if not np.array_equal(returned, y, equal_nan=True):
         broken.append("the forward pass called again changed the y that it returned before")
-    if changed or not problem.unchanged():
+    if changed or not problem.has_original_values():
         broken.append("a pass changed an input or a parameter")
     if not broken and not has_nan(gradients):  # else the same would be found again
-        broken += filter(None, (_with_dy(problem, v, cache, gradients, how) for how in LAYOUTS))
+        broken += filter(
+            None, (_check_layout(problem, v, cache, gradients, how) for how in LAYOUTS)
+        )
         broken += _check_sums(problem, v, cache, gradients)
     return y, gradients, broken
 
@@ -56,17 +58,17 @@ def check_call(
     layer: Layer, inputs: tuple[Any, ...], y: np.ndarray, **options: Any
 ) -> Iterator[str]:
     """Yield what is wrong if a user's call at evaluation does not give what `forward` gives."""
-    given = {name: value for name, value in options.items() if value is not None}
+    sequence_options = {name: value for name, value in options.items() if value is not None}
     call = type(layer).__call__
     of_one = call is Layer.__call__ and len(inputs) > 1
-    if of_one or not given.keys() <= signature(call).parameters.keys():
+    if of_one or not sequence_options.keys() <= signature(call).parameters.keys():
         return  # it has no such call
     try:
-        found, _ = one_output(layer(*deepcopy(inputs), **given), None)
+        result, _ = one_output(layer(*deepcopy(inputs), **sequence_options), None)
     except (TypeError, ValueError) as problem:
         yield f"called as a user calls it, it raises {type(problem).__name__}: {problem}"
         return
-    error, _ = difference("float64", {"y": np.asarray(found)}, {"y": y})
+    error, _ = difference("float64", {"y": np.asarray(result)}, {"y": y})
     if not error <= TOLERANCES["float64"]:
         yield f"called as a user calls it, it does not give what forward gives: {error:.1e} apart"
 
@@ -80,9 +82,9 @@ def _check_sums(problem: Problem, v: np.ndarray, cache: Any, gradients: Results)
         broken.append("the backward pass called again changed the gradients that it returned")
     # Sums that begin with the size of the gradients lose few of their digits.
     start = max((float(np.abs(g).max(initial=0.0)) for g in gradients.values()), default=0.0) or 1.0
-    found = problem.backward(v.copy(), cache, start)
-    found = {name: np.asarray(found[name]) for name in gradients}
-    error, name = difference("float64", found, gradients)
+    sums = problem.backward(v.copy(), cache, start)
+    sums = {name: np.asarray(sums[name]) for name in gradients}
+    error, name = difference("float64", sums, gradients)
     if not error <= TOLERANCES["float64"]:
         broken.append(f"the backward pass does not add to the gradient of {name}: it overwrites it")
     return broken
@@ -96,18 +98,18 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 """Other memory layouts of dy."""
 
 
-def _with_dy(problem: Problem, v: np.ndarray, cache: Any, gradients: Results, how: str) -> str:
+def _check_layout(problem: Problem, v: np.ndarray, cache: Any, gradients: Results, how: str) -> str:
     """Return what is wrong for a dy in this memory layout; "" if nothing is."""
     if not v.ndim:
         return ""
     dy = LAYOUTS[how](v)
     try:
-        found = gradients_of(problem, dy, cache)
+        gradients_for_dy = gradients_of(problem, dy, cache)
     except Exception as failure:  # in a user's code
         return f"for a dy {how}, the backward pass raises {type(failure).__name__}: {failure}"
     if not np.array_equal(dy, v):
         return f"the backward pass changed its dy, {how}"
-    error, name = difference("float64", found, gradients)
+    error, name = difference("float64", gradients_for_dy, gradients)
     if error <= TOLERANCES["float64"]:  # sums in another order may round differently
         return ""
     return f"for a dy {how}, the backward pass gives another gradient of {name}"

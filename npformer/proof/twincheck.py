@@ -39,7 +39,7 @@ def check_twin(
     y, gradients, broken = check_rules(problem, v)
     reports = [twin_report("float64", {**gradients, "y": y}, truth)]
     if of_plain is not None:
-        with problem.in_float32() as single:
+        with problem.convert_to_float32() as single:
             reports.append(twin_report("float32", results_of(single, v), truth, of_plain))
     return reports, broken
 

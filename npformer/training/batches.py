@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import Feed, guarded_computation, step_key
+from npformer.core import Feed, guard_computation, step_key
 from npformer.data.held_out import split_rows, validation_share
 from npformer.data.lengths import shuffle_by_length
 from npformer.data.samples import Data, Samples
@@ -142,7 +142,7 @@ class Batches:
         """Return batch k, counted from 0: the rows of its samples, and these, cut and uploaded."""
         rows, at_least, shard = self._rows(k)
         samples = self.task.samples
-        with guarded_computation(self.model.backend, len(rows)):
+        with guard_computation(self.model.backend, len(rows)):
             batch = samples.select(rows)
             if self.model.self_supervised:
                 first = 0 if shard is None else shard.first

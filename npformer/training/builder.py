@@ -10,7 +10,7 @@ import numpy as np
 
 from npformer.core import Feed, checks, generators, get_backend, use_precision
 from npformer.core.dispatch import enabled
-from npformer.core.support.explained_errors import located_errors
+from npformer.core.support.explained_errors import add_place_to_errors
 from npformer.engine.team import Team
 from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
@@ -201,7 +201,7 @@ def optimizer_for(model: Model, settings: Settings, n_steps: int) -> Optimizer:
     adam_options = settings.adam_options()
     if settings.optimizer is None:
         if isinstance(settings.schedule, str):
-            with located_errors(f"in a training of {n_steps} steps, "):
+            with add_place_to_errors(f"in a training of {n_steps} steps, "):
                 adam_options["schedule"] = schedule_for(settings.schedule, n_steps)
         return Adam(model.parameters(), **adam_options)
     checks.instance("optimizer", settings.optimizer, Optimizer, "Write Adam(model.parameters())")

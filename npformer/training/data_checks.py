@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from npformer.core.support.explained_errors import located_errors
+from npformer.core.support.explained_errors import add_place_to_errors
 from npformer.data.samples import Data, Samples, check_labelled_inputs, is_stored
 from npformer.data.stored_samples import StoredSamples
 from npformer.data.weights import check_weights
@@ -29,7 +29,7 @@ def checked_data(
     If they are in files, each rank checks its part; without `processes`, this one checks all.
     """
     inputs, y = check_labelled_inputs(model, name, data)
-    with located_errors(f"in {name}, "):
+    with add_place_to_errors(f"in {name}, "):
         arrays = [array for each in inputs for array in (each.x, each.mask, each.types)]
         if any(is_stored(array) for array in (*arrays, y)):
             processes = processes or SingleProcess()

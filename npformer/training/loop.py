@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from npformer.core import Array, Gradients, guarded_computation
+from npformer.core import Array, Gradients, guard_computation
 from npformer.models.batch import Batch
 from npformer.models.step import Step
 from npformer.optim import NonFiniteGradientError
@@ -117,7 +117,7 @@ class Training:
         now.gradients = gradients
         now.shared_by = self.step.shared_by
         self._call("before_update")
-        with guarded_computation(state.model.backend, len(rows)), self.interrupts.held:
+        with guard_computation(state.model.backend, len(rows)), self.interrupts.held:
             self.update.step(gradients)
         self._call("after_step")
         now.rows = None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import Array, array_module, guarded_computation, to_numpy
+from npformer.core import Array, array_module, guard_computation, to_numpy
 from npformer.core.support.progress_bar import progress_bar
 from npformer.data.samples import Samples
 from npformer.models.trainable import Model
@@ -195,7 +195,7 @@ class Recorder(Callback):
 
     def _non_finite_tensor(self, model: Model, rows: np.ndarray) -> str:
         """Return the name of the first tensor that is not finite, and of the rank that has it."""
-        with guarded_computation(model.backend, len(rows)):
+        with guard_computation(model.backend, len(rows)):
             batch = self.batches.task.samples.select(rows)
             tensors_by_rank = self.processes.gather(non_finite_tensor(model, batch))
         for rank, tensor in enumerate(tensors_by_rank):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from npformer.core import checks, enough_memory
-from npformer.core.support.explained_errors import located_errors
+from npformer.core.support.explained_errors import add_place_to_errors
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_a_class_in_place_of_an_object_is_named():
 
 def test_an_error_says_where_and_keeps_its_kind():
     for kind in (TypeError, ValueError, Narrower):
-        with pytest.raises(kind, match=r"^in data, x is 3$"), located_errors("in data, "):
+        with pytest.raises(kind, match=r"^in data, x is 3$"), add_place_to_errors("in data, "):
             raise kind("x is 3")
-    with pytest.raises(KeyError, match=r"^'x'$"), located_errors("in data, "):
+    with pytest.raises(KeyError, match=r"^'x'$"), add_place_to_errors("in data, "):
         raise KeyError("x")
 
 

@@ -61,14 +61,14 @@ def test_replace_takes_paddings_too(context):
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_without_masks_there_is_nothing_about_sequences(context, name):
-    assert_holds(context.without_mask(), None, None, None, None)
-    assert context.without_mask().generator is context.generator
-    assert_holds(nf.Context(**{name: FULL[name]}).without_mask(), None, None, None, None)
+    assert_holds(context.drop_mask(), None, None, None, None)
+    assert context.drop_mask().generator is context.generator
+    assert_holds(nf.Context(**{name: FULL[name]}).drop_mask(), None, None, None, None)
 
 
 def test_a_context_that_says_nothing_about_sequences_is_returned_as_it_is():
     context = nf.Context(training=True)
-    assert context.without_mask() is context
+    assert context.drop_mask() is context
 
 
 def test_to_layers_of_the_memory_the_memory_is_the_first_input(context):

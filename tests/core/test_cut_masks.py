@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from npformer.core.cut_masks import Cut, by_sample, corner
+from npformer.core.cut_masks import Cut, corner, split_by_sample
 from npformer.core.generators import part_generator
 from npformer.functional.dropout import draw_kept
 
@@ -40,7 +40,7 @@ def test_a_shape_is_undone_axis_by_axis(cut, shape, whole):
     [((6, 5), 3, (3, 2, 5)), ((3, 4, 5), 3, (3, 1, 4, 5)), ((7, 5), 3, (1, 7, 5)), ((), 3, (1, 1))],
 )
 def test_rows_belong_to_samples_if_there_are_as_many_for_each(shape, n_samples, found):
-    assert by_sample(shape, n_samples) == found
+    assert split_by_sample(shape, n_samples) == found
 
 
 def test_a_corner_has_the_first_entries_along_each_axis():

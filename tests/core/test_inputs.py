@@ -7,7 +7,7 @@ import pytest
 
 import npformer as nf
 from npformer import layers as L
-from npformer.core.inputs import as_given, as_inputs, checked_inputs, within
+from npformer.core.inputs import check_inputs, inputs_of_arrays, user_arrays, within
 from tests.two_inputs import Bilinear, CrossAttention, WordsToVectors
 
 A, B = np.random.default_rng(0).normal(size=(2, 2, 4, 3))
@@ -78,29 +78,29 @@ def test_a_layer_says_which_pass_it_lacks():
 
 def test_a_layer_with_one_input_takes_no_tuple():
     tanh = L.Tanh()
-    (one,) = as_inputs(tanh, A)
+    (one,) = inputs_of_arrays(tanh, A)
     assert (one.x is A, one.padding, one.types) == (True, None, None)
     message = "mask is a tuple of 2; expected one array, because Tanh has one input.*n_inputs = 2"
     with pytest.raises(TypeError, match=message):
-        as_inputs(tanh, A, (OF_A, OF_B))
+        inputs_of_arrays(tanh, A, (OF_A, OF_B))
     with pytest.raises(ValueError, match=r"^mask has shape \(2, 3\); expected \(2, 4\)"):
-        checked_inputs(as_inputs(tanh, A, OF_B))
+        check_inputs(inputs_of_arrays(tanh, A, OF_B))
 
 
 def test_masks_and_types_become_those_of_a_context_and_go_back_to_the_user():
     two = Bilinear(3, 3)
     of_a, of_b = OF_A * 1, OF_B * 1
-    inputs = as_inputs(two, (A, B), (OF_A, OF_B), (of_a, of_b))
+    inputs = inputs_of_arrays(two, (A, B), (OF_A, OF_B), (of_a, of_b))
     context = within(inputs, nf.Context())
     assert context.mask is OF_A
     assert context.types is of_a
     assert context.memory_mask is OF_B
     assert context.memory_types is of_b
-    for given, back in zip(((A, B), (OF_A, OF_B), (of_a, of_b)), as_given(inputs), strict=True):
+    for given, back in zip(((A, B), (OF_A, OF_B), (of_a, of_b)), user_arrays(inputs), strict=True):
         assert all(one is other for one, other in zip(given, back, strict=True))
     plain = nf.Context()
-    assert within(as_inputs(two, (A, B)), plain) is plain
-    one = within(as_inputs(L.Tanh(), A, OF_A, of_a), plain)
+    assert within(inputs_of_arrays(two, (A, B)), plain) is plain
+    one = within(inputs_of_arrays(L.Tanh(), A, OF_A, of_a), plain)
     assert (one.mask is OF_A, one.types is of_a, one.memory_mask) == (True, True, None)
 
 

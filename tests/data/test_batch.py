@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from npformer.core import Layer, TwoInputLayer
-from npformer.core.inputs import as_inputs as inputs_of_layer
+from npformer.core.inputs import inputs_of_arrays as inputs_of_layer
 from npformer.models.batch import Batch
 from tests.data.test_lengths import samples
 
 A, B = 3, 4  # features of two inputs
 
 
-def as_inputs(x, mask=None, types=None):
+def inputs_of_arrays(x, mask=None, types=None):
     """Return the inputs of a layer with as many inputs as x."""
     return inputs_of_layer(TwoInputLayer() if isinstance(x, tuple) else Layer(), x, mask, types)
 
@@ -24,21 +24,21 @@ def pairs(n=5, seed=0):
         for whole, most in ((7, 4), (9, 6))
     )
     x = rng.normal(size=(n, 7, A)), rng.normal(size=(n, 9, B))
-    return as_inputs(x, masks, (rng.integers(0, 2, (n, 7)), None))
+    return inputs_of_arrays(x, masks, (rng.integers(0, 2, (n, 7)), None))
 
 
 def test_lengths_reach_the_last_token_that_is_kept():
     mask = np.array([[1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0]], dtype=bool)
-    (inputs,) = as_inputs(np.zeros((4, 4, 2)), mask)
+    (inputs,) = inputs_of_arrays(np.zeros((4, 4, 2)), mask)
     np.testing.assert_array_equal(inputs.lengths(), [3, 1, 4, 2])
-    (unpadded,) = as_inputs(np.zeros((4, 4, 2)))
+    (unpadded,) = inputs_of_arrays(np.zeros((4, 4, 2)))
     np.testing.assert_array_equal(unpadded.lengths(), [4] * 4)
 
 
 def test_only_columns_of_padding_are_cut():
     x, y, mask = samples(per_token=True)
     mask[:, 6:] = False
-    (inputs,) = as_inputs(x, mask, x % 2)
+    (inputs,) = inputs_of_arrays(x, mask, x % 2)
     batch = Batch((inputs,), y, y + 0.5, targets_of=0).cut()
     (found,) = batch.inputs
     for array, whole in ((found.x, x), (found.types, x % 2), (found.padding.mask, mask)):
@@ -62,7 +62,7 @@ def test_each_input_is_cut_to_its_own_length(at_least, lengths):
 
 def test_an_input_without_padding_is_not_cut():
     first, second = pairs()
-    (second,) = as_inputs(second.x)
+    (second,) = inputs_of_arrays(second.x)
     batch = Batch((first, second)).cut()
     assert [each.length for each in batch.inputs] == [4, 9]
     np.testing.assert_array_equal(batch.lengths()[:, 1], [9] * 5)

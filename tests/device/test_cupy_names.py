@@ -127,7 +127,7 @@ def test_a_method_exists(kind, name, word) -> None:
 
 
 def test_cupys_error_of_memory_is_pythons() -> None:
-    """`guarded_computation` catches MemoryError and hands on its words."""
+    """`guard_computation` catches MemoryError and hands on its words."""
     error = look_up("cupy.cuda.memory.OutOfMemoryError")
     assert issubclass(error, MemoryError)
     assert "allocating 4,096 bytes" in str(error(4096, 0, 0))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.core import guarded_computation
+from npformer.core import guard_computation
 from tests.device.cases import IDS, LABELS, MASK, classifier, fit, flat
 from tests.fake_device import FakeArray, FakeOutOfMemoryError, count, limit
 
@@ -125,11 +125,11 @@ def test_the_host_runs_out_of_memory_in_the_same_words(monkeypatch) -> None:
 )
 def test_a_library_that_finds_no_memory_says_what_to_try_too(said) -> None:
     helpful = pytest.raises(nf.BatchTooLargeError, match=f"{said}.*Try batch_size=4")
-    with helpful, guarded_computation("numpy", 8):
+    with helpful, guard_computation("numpy", 8):
         raise RuntimeError(said)
 
 
 def test_another_error_of_a_library_stays_what_it_is() -> None:
     as_it_is = pytest.raises(RuntimeError, match=r"^CUBLAS_STATUS_EXECUTION_FAILED$")
-    with as_it_is, guarded_computation("numpy", 8):
+    with as_it_is, guard_computation("numpy", 8):
         raise RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED")

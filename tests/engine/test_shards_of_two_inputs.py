@@ -30,7 +30,7 @@ class Pair(nf.Model):
         self.flatten()
 
     def forward(self, a, b, context):
-        plain = context.without_mask()
+        plain = context.drop_mask()
         a, a_cache = self.of_a.forward(a, plain)
         a, a_dropped = self.drop_a.forward(a, plain)
         b, b_cache = self.of_b.forward(b, plain)

@@ -50,10 +50,10 @@ def load_cupy() -> Backend:
     except MemoryError:
         raise
     except Exception as error:  # the errors of NVRTC have no other common class
-        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise BackendUnavailableError(
             f"backend 'cupy' needs CUDA's libraries; CuPy {cupy.__version__} finds the GPU and "
-            f"reports: {said}. They come with  {install}"
+            f"reports: {reason}. They come with  {install}"
         ) from error
 
     def free_memory() -> None:
@@ -101,8 +101,8 @@ def _link(cupy: Module) -> Link:
 
 
 def _properties(cupy: Module) -> dict[str, Any]:
-    found: dict[str, Any] = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-    return found
+    properties: dict[str, Any] = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return properties
 
 
 def _details(cupy: Module) -> list[tuple[str, str]]:

@@ -26,20 +26,23 @@ def builder_problem(name: str, builder: Any, makes: type | None, method: str) ->
         return f"{it_is}; expected a class or a function to call"
     if makes is None:
         return ""
-    wanted = full_name(makes)
+    class_name = full_name(makes)
     if is_class and not issubclass(builder, makes):
         return (
-            f"{it_is}, which is not derived from {wanted}; expected a class that is: "
-            f"class {builder.__name__}({wanted})"
+            f"{it_is}, which is not derived from {class_name}; expected a class that is: "
+            f"class {builder.__name__}({class_name})"
         )
     if method and not is_class:
         return (
-            f"{it_is}; expected a class derived from {wanted}, whose class method {method} makes it"
+            f"{it_is}; expected a class derived from {class_name}, whose class method {method} "
+            "makes it"
         )
     attributes = ((name, getattr(builder, name, None)) for name in dir(builder))
     left_out = [name for name, a in attributes if getattr(a, "__isabstractmethod__", False)]
     if left_out:
-        return f"{it_is}, which lacks {', '.join(left_out)}; expected all that {wanted} requires"
+        return (
+            f"{it_is}, which lacks {', '.join(left_out)}; expected all that {class_name} requires"
+        )
     return ""
 
 
@@ -77,14 +80,14 @@ def call_problem(
     missing = [key for key in required if key not in options]
     takes_keywords = takes_any_name or set(keywords) <= set(names)
     if missing and takes_keywords:
-        return _missing_options(name, missing, gets)
+        return _describe_missing_options(name, missing, gets)
     return (
         f"is built by {build!r}, which takes {signature}; expected a builder that takes what "
         f"this table passes: {gets}"
     )
 
 
-def _missing_options(name: str, missing: list[str], gets: str) -> str:
+def _describe_missing_options(name: str, missing: list[str], gets: str) -> str:
     """Return why a builder cannot be called without some of its options."""
     example = ", ".join(f"{key}=..." for key in missing)
     return (

@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 @contextmanager
-def located_errors(where: str) -> Iterator[None]:
+def add_place_to_errors(where: str) -> Iterator[None]:
     """Put `where`, such as "in data, ", in front of TypeErrors and ValueErrors of the body."""
     try:
         yield

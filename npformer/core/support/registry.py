@@ -127,12 +127,12 @@ class Registry(dict[str, Any], Generic[Item]):
         what = what or self.kind
         name, options = parse_spec(spec, what) if isinstance(spec, str) else (spec, {})
         if not isinstance(name, str) or name not in self:
-            words = ", ".join(repr(word) for word in self)
+            known_names = ", ".join(repr(word) for word in self)
             hint = did_you_mean(name, self if self._hint else self.added()) or "."
-            own = name if isinstance(name, str) and name.isidentifier() else self._example()
+            example = name if isinstance(name, str) and name.isidentifier() else self._example()
             raise ValueError(
-                f"{what} is {described(name)}; expected one of {words}{hint} Register your own "
-                f"first: {self.table}.register({described(own)}, ...)"
+                f"{what} is {described(name)}; expected one of {known_names}{hint} Register your "
+                f"own first: {self.table}.register({described(example)}, ...)"
             )
         return name, options
 
@@ -152,15 +152,15 @@ class Registry(dict[str, Any], Generic[Item]):
         build = self._build(name)
         if problem := call_problem(name, build, arguments, keywords, options, self.gets):
             raise TypeError(f"the {self.kind} {described(name)} {problem}")
-        made: Item = build(*arguments, **keywords, **options)
-        wanted = f"an object of {full_name(self._makes)}" if self._makes else self._function
-        of_its_kind = isinstance(made, self._makes) if self._makes else callable(made)
-        if wanted and not of_its_kind:
+        item: Item = build(*arguments, **keywords, **options)
+        expected = f"an object of {full_name(self._makes)}" if self._makes else self._function
+        of_its_kind = isinstance(item, self._makes) if self._makes else callable(item)
+        if expected and not of_its_kind:
             raise TypeError(
-                f"the {self.kind} {name!r} made {described(made)}; expected {wanted}. Its builder "
-                f"is {self[name]!r}"
+                f"the {self.kind} {name!r} made {described(item)}; expected {expected}. Its "
+                f"builder is {self[name]!r}"
             )
-        return made
+        return item
 
     def filled(self, spec: str, **values: Any) -> str:
         """Return a spec with those `values` added that its builder takes and it does not set.

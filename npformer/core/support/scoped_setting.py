@@ -51,8 +51,8 @@ class ScopedSetting(Generic[Value]):
         with self._lock:
             lasting = [default for default in self._defaults if default.switch() is None]
             replaced = lasting[:-1]  # a later default, which nobody can take back, hides them
-            others = [default for default in self._defaults if default not in replaced]
-            self._defaults = [*others, _Default(switch.value, weakref.ref(switch))]
+            remaining = [default for default in self._defaults if default not in replaced]
+            self._defaults = [*remaining, _Default(switch.value, weakref.ref(switch))]
 
     def take_back_default(self, switch: Switch[Value]) -> None:
         """Forget that a switch has set a default."""

@@ -37,11 +37,11 @@ def parse_spec(spec: str, what: str) -> tuple[str, dict[str, Any]]:
 
 def split_names(text: str) -> list[str]:
     """Split ``"mean(power=2, floor=0),attention"`` at commas that are not in brackets."""
-    parts, depth = [""], 0
+    names, depth = [""], 0
     for letter in text:
         depth += (letter in "([{") - (letter in ")]}")
         if letter == "," and depth <= 0:
-            parts.append("")
+            names.append("")
         else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
+            names[-1] += letter
+    return [name.strip() for name in names]

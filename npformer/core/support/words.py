@@ -14,14 +14,14 @@ SHOWN = (bool, int, float, complex, str, bytes, list, tuple, dict, PurePath, np.
 """Values that a message shows as they are written."""
 
 
-def with_article(name: str) -> str:
+def add_article(name: str) -> str:
     """Return the name of a type with its article: "a list", "an int"."""
     return f"{'an' if name[0] in 'AEIOUaeio' or name == 'ndarray' else 'a'} {name}"
 
 
 def a_type(value: object) -> str:
-    """Return the type of a value, `with_article`; "None" for None."""
-    return "None" if value is None else with_article(type(value).__name__)
+    """Return the type of a value, `add_article`; "None" for None."""
+    return "None" if value is None else add_article(type(value).__name__)
 
 
 def described(value: Any) -> str:
@@ -54,7 +54,7 @@ def shortened(names: Sequence[str], longest: int) -> list[str]:
 
     Of those that begin alike, the middle is left out, and if they end alike, too, they get numbers.
     """
-    cut = [_without_end(name, longest) for name in names]
+    cut = [_cut_end(name, longest) for name in names]
     alike = [name for name, n in Counter(cut).items() if n > 1]
     for i, name in enumerate(names):
         if cut[i] in alike:
@@ -68,5 +68,5 @@ def shortened(names: Sequence[str], longest: int) -> list[str]:
     return cut
 
 
-def _without_end(name: str, longest: int) -> str:
+def _cut_end(name: str, longest: int) -> str:
     return name if len(name) <= longest else f"{name[: longest - 1]}…"

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from npformer.core import Array, array_module, checks, get_backend, like
-from npformer.core.cut_masks import Cut, by_sample, corner
+from npformer.core.cut_masks import Cut, corner, split_by_sample
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.source import Source, contiguous, per_entry
 from npformer.functional.dropout import draw_kept
@@ -75,7 +75,7 @@ class DeviceGenerator:
 
     def dropout_mask(self, shape: tuple[int, ...], rate: float, reference: Array) -> Array:
         """Return which entries are kept, on the backend of `reference`; `rate` to 32 bits."""
-        part = by_sample(shape, self.samples[1])
+        part = split_by_sample(shape, self.samples[1])
         whole = part if self.cut is None else self.cut.undone(part)
         kept = array_module(reference).empty(whole, dtype=bool)
         self._draw("draw_kept", kept, round(float(rate) * (1 << 32)))

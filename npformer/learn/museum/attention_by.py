@@ -8,7 +8,7 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients
 from npformer.functional.averaging import allowed_pairs
-from npformer.functional.heads import over_heads
+from npformer.functional.heads import mask_for_heads
 from npformer.layers.pooling import finite_at_padding, without_padding
 from npformer.mixers import Attention
 
@@ -37,7 +37,7 @@ class AttentionBy(Attention):
             F.split_heads(query, self.n_heads),
             F.split_heads(key, self.n_heads),
             F.split_heads(value, self.n_heads),
-            over_heads(context.mask),
+            mask_for_heads(context.mask),
             self.causal,
         )
         y, output_cache = self.output.forward(F.merge_heads(heads), context)

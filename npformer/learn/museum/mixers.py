@@ -8,7 +8,7 @@ import numpy as np
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients
-from npformer.functional.heads import over_heads
+from npformer.functional.heads import mask_for_heads
 from npformer.learn.museum.probes import KEPT
 from npformer.learn.museum.table import GRADIENT, attention, attention_layer, bug, softmax
 from npformer.mixers import Attention, Fourier
@@ -137,7 +137,7 @@ class AttentionThatMergesByReshape(Attention):
             query=F.split_heads(query, self.n_heads),
             key=F.split_heads(key, self.n_heads),
             value=F.split_heads(value, self.n_heads),
-            mask=over_heads(context.mask),
+            mask=mask_for_heads(context.mask),
             causal=self.causal,
         )
         batch, n_heads, length, d_head = heads.shape

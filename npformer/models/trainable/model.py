@@ -15,7 +15,7 @@ from npformer.core import (
     generators,
     to_numpy,
 )
-from npformer.core.inputs import as_inputs
+from npformer.core.inputs import inputs_of_arrays
 from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.engine.team import team_of
 from npformer.models.batch import Batch
@@ -220,7 +220,7 @@ class Model(Trainable):
         types: Any = None,
     ) -> np.ndarray:
         """Compute outputs batch by batch, convert each batch's to a host array, and join them."""
-        inputs = self.check_inputs(as_inputs(self, x, mask, types))
+        inputs = self.check_inputs(inputs_of_arrays(self, x, mask, types))
         return in_batches(self, convert, inputs, batch_size)
 
     def explain(self, x: Any, mask: Any = None, types: Any = None) -> list[Explanation]:

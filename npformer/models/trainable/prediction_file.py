@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import a_type, checks, to_numpy
-from npformer.core.inputs import as_given
-from npformer.core.support.explained_errors import located_errors
+from npformer.core.inputs import user_arrays
+from npformer.core.support.explained_errors import add_place_to_errors
 from npformer.data.samples import arrays_of_inputs, check_unlabelled_inputs, read_inputs
 from npformer.data.stored import files_of
 from npformer.data.stored_samples import location_of, rows_at_once
@@ -94,8 +94,8 @@ def predict_to_file(
         check_not_read("path", path, files_of(arrays_of_inputs(inputs)))
 
         def of_rows(rows: slice) -> np.ndarray:
-            its_x, its_mask, its_types = as_given(read_inputs(inputs, rows))
-            with located_errors(location_of(rows)):
+            its_x, its_mask, its_types = user_arrays(read_inputs(inputs, rows))
+            with add_place_to_errors(location_of(rows)):
                 return ways[kind](its_x, its_mask, batch_size, its_types)
 
         _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks, overwrite)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Feed, Layer, Padding, a_type, asarray, checks
-from npformer.core.inputs import Sequences, as_inputs
+from npformer.core.inputs import Sequences, inputs_of_arrays
 from npformer.data.samples import Samples
 from npformer.data.weights import check_weights, target_weights
 from npformer.layers import Pooling
@@ -183,7 +183,7 @@ class Trainable(Layer):
         x, y, mask, types = self.arrange(x, y, mask, types)
         if (weights := counted.get("sample_weight")) is not None:
             counted["sample_weight"] = check_weights(weights)
-        batch = self.check_samples(as_inputs(self, x, mask, types), y, **counted)
+        batch = self.check_samples(inputs_of_arrays(self, x, mask, types), y, **counted)
         if y is not None and len(batch) == 0:
             raise ValueError("x has no samples; expected a batch of at least 1")
         return batch

@@ -69,7 +69,7 @@ def _transforms() -> Iterator[Case]:
     yield pair("a single token", F.linear_mixing, (2, 1, 4), (3, 3), (4, 4))
 
 
-def _of_today() -> Iterator[Case]:
+def _modern_parts() -> Iterator[Case]:
     for layout in ("halves", "neighbours"):
         yield pair(layout, F.rotary, (2, 3, 4), np.arange(3), layout=layout)
     at = np.array([[[0], [9]], [[4], [1]]])
@@ -107,7 +107,7 @@ def _tokens_and_losses() -> Iterator[Case]:
     yield pair("random points", squared, z, targets, wrt=["prediction"])
 
 
-def _weighted_losses() -> Iterator[Case]:
+def _losses_with_weights() -> Iterator[Case]:
     weights, classes = np.array([0.5, 0.0, 2.0, 1.5]), np.array([0.2, 3.0, 1.0])
     labels = np.array([0, 2, -1, 1])
     of_samples: dict[str, Any] = {"weights": weights, "wrt": ["logits"]}
@@ -135,7 +135,7 @@ SUBJECTS = (
     _elementwise,
     _normalisations,
     _transforms,
-    _of_today,
+    _modern_parts,
     _tokens_and_losses,
-    _weighted_losses,
+    _losses_with_weights,
 )

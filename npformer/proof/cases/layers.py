@@ -9,7 +9,7 @@ from npformer import layers as L
 from npformer.proof.cases.case import SEEDED, Case, draw, keep, layer, twice
 
 
-def known_pairs(label: str, ids: np.ndarray, **options: Any) -> Case:
+def wide_with_pairs(label: str, ids: np.ndarray, **options: Any) -> Case:
     """Return a case for `Wide`, which knows two pairs."""
     made = L.Wide(5, 2, 3, dtype="float64")
     case = layer(label, made, ids, **options)
@@ -43,8 +43,8 @@ def layers() -> Iterator[Case]:
     yield layer("learned, shorter than max_len", L.Positions(5, 4, "learned", **SEEDED), x)
     yield layer("types of the tokens", L.TokenTypes(3, 4, **SEEDED), x, types=ids % 3)
     yield layer("every token of type 0, scaled", L.TokenTypes(3, 4, scale=True, **SEEDED), x)
-    yield known_pairs("words and pairs", ids)
-    yield known_pairs("repeated words, padding mask", ids, mask=mask)
+    yield wide_with_pairs("words and pairs", ids)
+    yield wide_with_pairs("repeated words, padding mask", ids, mask=mask)
     yield layer("without a mask", L.MeanPooling(), x)
     yield layer("padding mask", L.MeanPooling(), x, mask=mask)
     yield layer("without a mask", L.MaxPooling(), x)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import to_numpy
-from npformer.core.inputs import as_given
+from npformer.core.inputs import user_arrays
 from npformer.models.batch import Batch
 from npformer.models.losses import Classification
 from npformer.models.trainable import SequenceClassifier
@@ -91,7 +91,7 @@ def judge(
 ) -> Answers:
     """Run a model on all samples, which have been checked, and trace it on the chosen ones."""
     traced_samples = samples.select(chosen)
-    x, mask, _ = as_given(traced_samples.inputs)
+    x, mask, _ = user_arrays(traced_samples.inputs)
     traced = trace(model, x, mask, labels=traced_samples.y)
     outputs = in_batches(model, to_numpy, samples.inputs, batch_size)
     y = np.asarray(samples.y)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks, described
-from npformer.core.support.explained_errors import located_errors
+from npformer.core.support.explained_errors import add_place_to_errors
 from npformer.models.batch import Batch
 from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.reports.answers import judge
@@ -148,7 +148,7 @@ def _checked_models(model: Any) -> dict[str, SequenceClassifier]:
 
 
 def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
-    with located_errors("" if name == "model" else f"for the model {name!r}, "):
+    with add_place_to_errors("" if name == "model" else f"for the model {name!r}, "):
         samples = checked_data(model, "data", data, model.loss)
         return samples.select(slice(None))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Layer, Parameters, array_module
-from npformer.core.inputs import Inputs, as_given, names_of
+from npformer.core.inputs import Inputs, names_of, user_arrays
 from npformer.engine import fast
 from npformer.training.inspection.calls import Call, who
 from npformer.training.inspection.trace import prepare, trace
@@ -30,7 +30,7 @@ def first_non_finite(
             return f"the input {name}"
     if (parameter := non_finite_parameter(layer)) is not None:
         return parameter
-    calls = trace(layer, *as_given(inputs))
+    calls = trace(layer, *user_arrays(inputs))
     if found := _first_non_finite_output(calls):
         return found
     layers, of_twins = dict(layer.layers()), []
@@ -59,7 +59,7 @@ def non_finite_tensor(model: Layer, samples: Any) -> str:
                 return f"the input {name}"
     with np.errstate(all="ignore"):
         for piece in pieces:
-            if found := first_non_finite(model, *as_given(samples.select(piece).inputs)):
+            if found := first_non_finite(model, *user_arrays(samples.select(piece).inputs)):
                 return found
     return LOSS_ITSELF
 

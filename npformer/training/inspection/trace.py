@@ -22,9 +22,9 @@ from npformer.core.inputs import (
     Inputs,
     Sequences,
     arrays_of,
-    as_given,
-    as_inputs,
-    checked_inputs,
+    check_inputs,
+    inputs_of_arrays,
+    user_arrays,
     within,
 )
 from npformer.models import InputEmbedding
@@ -154,15 +154,17 @@ def trace(
 
 def prepare(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tuple[Sequences, ...]:
     """Return checked inputs; for a model, uploaded and with padding set to 0."""
-    inputs = as_inputs(layer, x, mask, types)
+    inputs = inputs_of_arrays(layer, x, mask, types)
     embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
     if layer.n_inputs == 1 and isinstance(embed, InputEmbedding):
-        return as_inputs(layer, *embed.prepare(x, mask, types))
+        return inputs_of_arrays(layer, *embed.prepare(x, mask, types))
     if hasattr(layer, "check") and hasattr(layer, "upload"):  # a Model
         checked = layer.check(x, mask=mask, types=types)
         uploaded = layer.upload(checked).inputs
-        return as_inputs(layer, *as_given(uploaded))  # so that each layer hides padding, as by hand
-    return checked_inputs(inputs)
+        return inputs_of_arrays(
+            layer, *user_arrays(uploaded)
+        )  # so that each layer hides padding, as by hand
+    return check_inputs(inputs)
 
 
 def _targets(layer: Layer, labels: Array, inputs: tuple[Sequences, ...]) -> Array:
@@ -173,7 +175,7 @@ def _targets(layer: Layer, labels: Array, inputs: tuple[Sequences, ...]) -> Arra
             "npformer.Model, which has a loss, such as a SequenceClassifier. For other layers pass "
             "dy, the gradient to start from"
         )
-    x, mask, types = as_given(inputs)
+    x, mask, types = user_arrays(inputs)
     return layer.batch(x, labels, mask, types).y
 
 
