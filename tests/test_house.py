@@ -56,7 +56,7 @@ def definitions(file: Path) -> dict[str, ast.AST]:
 TRAINING = sorted((ROOT / "npformer" / "training").glob("*.py"))
 
 
-def of_training(kind: type[Node]) -> dict[str, Node]:
+def make_for_training(kind: type[Node]) -> dict[str, Node]:
     """Return the functions or classes that `training` defines, by file and name."""
     found = {f"{name_of(f)} {name}": n for f in TRAINING for name, n in definitions(f).items()}
     return {name: node for name, node in found.items() if isinstance(node, kind)}
@@ -67,7 +67,7 @@ def test_functions_of_training_fit_on_a_screen():
         body = node.body[1:] if ast.get_docstring(node) else node.body
         return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
-    lengths = {name: length(node) for name, node in of_training(ast.FunctionDef).items()}
+    lengths = {name: length(node) for name, node in make_for_training(ast.FunctionDef).items()}
     assert len(lengths) > 50
     assert {name: n for name, n in lengths.items() if n > LONGEST_FUNCTION} == {}
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from npformer.cli.options import EMBEDDED
 from npformer.data import vowels
-from npformer.training.inspection.trace_table import aligned
+from npformer.training.inspection.trace_table import align_columns
 
 COLUMNS = {"text": "review", "label": "opinion"}
 """What the columns of sentences are called in a table of one's own."""
@@ -21,7 +21,9 @@ def run(options: argparse.Namespace) -> int:
     if options.name is None:
         keys = ("size", "licence", "what")
         about = [("name", *keys), *((n, *map(row.get, keys)) for n, row in EMBEDDED.items())]
-        print("\n".join([*aligned(about, "<><<"), "", "npformer data sentences > reviews.csv"]))
+        print(
+            "\n".join([*align_columns(about, "<><<"), "", "npformer data sentences > reviews.csv"])
+        )
     elif options.name == "vowels":
         csv.writer(sys.stdout, lineterminator="\n").writerows(_steps())
     else:

@@ -9,7 +9,7 @@ from npformer.core import use_precision
 from npformer.tasks.estimators import Estimator, FillerScores, TextScores, Translations
 from npformer.tasks.estimators.scores import scores_of
 from npformer.training.evaluation import evaluate
-from npformer.training.inspection.trace_table import aligned
+from npformer.training.inspection.trace_table import align_columns
 
 
 def run(options: argparse.Namespace) -> int:
@@ -34,7 +34,7 @@ def _on_task(options: argparse.Namespace, trained: Trained) -> int:
     print(f"accuracy {found.accuracy:.4f}, loss {found.loss:.4f} nats")
     p = probabilities.reshape(-1, model.n_classes)
     classes = scores_of(range(model.n_classes), labels.ravel(), p).by_class()
-    print("\n".join(["", *aligned(classes, "<>>>>")]))
+    print("\n".join(["", *align_columns(classes, "<>>>>")]))
     return 0
 
 

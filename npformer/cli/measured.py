@@ -22,7 +22,7 @@ from npformer.tasks.estimators import (
 from npformer.tasks.estimators.ngrams import ORDERS, ngram_loss
 from npformer.tasks.estimators.scores import compared
 from npformer.tasks.sources.file_task import Part
-from npformer.training.inspection.trace_table import aligned
+from npformer.training.inspection.trace_table import align_columns
 
 MOST_REPORTED = 1000
 """Samples of the test part in the report, which stays small enough to open."""
@@ -80,7 +80,7 @@ def _scores_of_baselines(model: Classifier, parts: dict[str, Part]) -> dict[str,
 
 def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
     """Return a table of the scores of a model and of the baselines, and what follows from it."""
-    lines = aligned(compared({"this model": scores, **beside}), "<>>>>")
+    lines = align_columns(compared({"this model": scores, **beside}), "<>>>>")
     for name, each in beside.items():
         if each is None:
             lines.append(f'{name} needs: python -m pip install "npformer[sklearn]"')

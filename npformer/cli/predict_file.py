@@ -20,7 +20,7 @@ from npformer.data.tables import SUFFIXES, table_format
 from npformer.tasks.estimators import Classifier, TextClassifier, TextFiller, TextTranslator
 from npformer.tasks.estimators.filling import fill
 from npformer.tasks.sources.file_task import Part
-from npformer.training.inspection.trace_table import aligned
+from npformer.training.inspection.trace_table import align_columns
 from npformer.training.storage.outputs import is_stream, write_output
 
 NAMED = {"pairs": "sources", "unlabelled": "texts"}
@@ -79,7 +79,7 @@ def _lines(
     if options.probabilities:
         rows.insert(0, (*new, ""))
     cells = [[common.one_line(str(cell), MOST_SHOWN) for cell in row] for row in rows]
-    return aligned(cells, "<" + ">" * (len(new) - 1) + "<")
+    return align_columns(cells, "<" + ">" * (len(new) - 1) + "<")
 
 
 def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
@@ -163,7 +163,7 @@ def _lines_of_gaps(part: Part, fillings: list[Filling]) -> list[str]:
         for candidates in zip(*filling, strict=True):
             rows.append([cell for word, p in candidates for cell in (word, f"{p:.4f}")])
         lines.append(in_brief(part, i))
-        lines += [f"  {line}" for line in aligned(rows, "<>" * len(filling))]
+        lines += [f"  {line}" for line in align_columns(rows, "<>" * len(filling))]
     return lines
 
 

@@ -17,8 +17,8 @@ from npformer.interop.marian import IDS
 from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
 from npformer.models.trainable import EncoderDecoder, LanguageModel
-from npformer.training.generation.texts import written_pieces, written_texts
-from npformer.training.generation.writing import listed_tokens
+from npformer.training.generation.texts import write_pieces, write_texts
+from npformer.training.generation.writing import list_tokens
 
 GENERATION = "generation_config.json"
 USUAL: dict[str, Any] = {"repetition_penalty": 1.0, "diversity_penalty": 0.0, "typical_p": 1.0}
@@ -81,14 +81,14 @@ class PretrainedWriter(PretrainedTextModel):
         listed = [texts] if isinstance(texts, str) else check_texts(texts)
         prompts = [self._ids(text) for text in listed]
         ends = self._ends(stop)
-        written = written_texts(self.model, self.tokenizer, prompts, n, stop=ends, **options)
+        written = write_texts(self.model, self.tokenizer, prompts, n, stop=ends, **options)
         return written[0] if isinstance(texts, str) else written
 
     def stream(self, text: str, n: int = 40, *, stop: Any = None, **options: Any) -> Iterator[str]:
         """Yield the text that `generate` returns, piece by piece."""
         checks.text("text", text)
         prompt, ends = self._ids(text), self._ends(stop)
-        return written_pieces(self.model, self.tokenizer, prompt, n, stop=ends, **options)
+        return write_pieces(self.model, self.tokenizer, prompt, n, stop=ends, **options)
 
     def _ends(self, stop: Any = None) -> list[int]:
         """Return the ids that end a text: those that the folder names, and others."""
@@ -96,7 +96,7 @@ class PretrainedWriter(PretrainedTextModel):
         stated = self._stated.get("eos_token_id")
         ends = stated if isinstance(stated, list) else [stated]
         known = [id for id in ends if isinstance(id, int) and 0 <= id < vocab_size]
-        return [*known, *listed_tokens("stop", stop, vocab_size)]
+        return [*known, *list_tokens("stop", stop, vocab_size)]
 
     def _ids(self, text: str) -> list[int]:
         begin = self._stated.get("bos_token_id")

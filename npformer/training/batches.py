@@ -15,7 +15,7 @@ from npformer.models.batch import Batch, Shard
 from npformer.models.losses import Loss
 from npformer.models.trainable import Model
 from npformer.models.trainable.metrics import Metric, check_figures, checked_metric
-from npformer.training.data_checks import checked_data
+from npformer.training.data_checks import check_data
 from npformer.training.settings import Settings
 from npformer.training.single_process import Processes
 
@@ -32,7 +32,7 @@ class Task(NamedTuple):
     metric: Metric
 
 
-def checked_task(
+def check_task(
     model: Model,
     data: Data,
     settings: Settings,
@@ -45,13 +45,13 @@ def checked_task(
     """
     loss = model.loss_with(settings.loss, settings.label_smoothing)
     metric = checked_metric(settings.metric, model.figures, loss)
-    samples = checked_data(
+    samples = check_data(
         model, "data", data, loss, settings.sample_weight, processes, settings.progress
     )
     if samples.notes:
         model.remember(samples.notes)
     rows = np.arange(len(samples))
-    part = samples
+    training_samples = samples
     held_out = None
     rows_held_out = None
     validation: Any = settings.validation
@@ -59,13 +59,13 @@ def checked_task(
         check_figures(model)
         share = validation_share(validation)
         if share is None:
-            held_out = checked_data(model, "validation", validation, loss, processes=processes)
+            held_out = check_data(model, "validation", validation, loss, processes=processes)
         else:
             counts = samples.counts_for(loss)
             strata = model.strata(samples.y, loss)
             (drawing,) = generator.spawn(1)
             rows, rows_of_share = split_rows(strata, counts, share, drawing)
-            part = samples.subset(rows)
+            training_samples = samples.subset(rows)
             held_out = samples.subset(rows_of_share)
             rows_held_out = rows_of_share.tolist()
     if settings.class_weight is not None:
@@ -74,11 +74,11 @@ def checked_task(
                 "class_weight and a loss are given; expected one of the two. Pass it to the loss: "
                 "SoftmaxCrossEntropy(class_weight=[1.0, 2.0])"
             )
-        loss = model.loss_with_class_weights(loss, settings.class_weight, part)
+        loss = model.loss_with_class_weights(loss, settings.class_weight, training_samples)
     return Task(
         samples=samples,
         rows=rows,
-        part=part,
+        part=training_samples,
         held_out=held_out,
         rows_held_out=rows_held_out,
         loss=loss,
@@ -147,7 +147,7 @@ class Batches:
             if self.model.self_supervised:
                 first = 0 if shard is None else shard.first
                 batch = batch.anew(step_key(self.shuffle), first)
-                shard = self._counted(shard, batch)
+                shard = self._count_labels(shard, batch)
             if k + 1 < len(self):
                 samples.expect(lambda: self._rows(k + 1)[0])
             if self.way != "shuffled":
@@ -158,7 +158,7 @@ class Batches:
             batch = replace(batch, shard=shard)
         return rows, batch
 
-    def _counted(self, shard: Shard | None, batch: Batch) -> Shard | None:
+    def _count_labels(self, shard: Shard | None, batch: Batch) -> Shard | None:
         """Return a shard's place once targets have been drawn, and count otherwise than before."""
         return shard
 

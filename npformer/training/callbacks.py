@@ -215,17 +215,17 @@ class AfterEpoch(Callback):
         self.function(state)
 
 
-def checked_callbacks(callbacks: Sequence[Callback | Function]) -> list[Callback]:
+def check_callbacks(callbacks: Sequence[Callback | Function]) -> list[Callback]:
     """Return the callbacks, with plain functions wrapped; refuse what `fit` could not call."""
     if not isinstance(callbacks, list | tuple):
         raise TypeError(
             f"callbacks is {described(callbacks)}; expected a list of npformer.Callback objects "
             "and functions. Write callbacks=[...] around a single one"
         )
-    return [_checked(f"callbacks[{k}]", callback) for k, callback in enumerate(callbacks)]
+    return [_check_callback(f"callbacks[{k}]", callback) for k, callback in enumerate(callbacks)]
 
 
-def _checked(name: str, callback: object) -> Callback:
+def _check_callback(name: str, callback: object) -> Callback:
     if isinstance(callback, type):
         raise TypeError(
             f"{name} is {described(callback)}; expected an object. Write {callback.__name__}(...)"

@@ -15,7 +15,7 @@ from npformer.models.trainable import Model
 from npformer.training.single_process import Processes, SingleProcess
 
 
-def checked_data(
+def check_data(
     model: Model,
     name: str,
     data: Data,
@@ -30,7 +30,11 @@ def checked_data(
     """
     inputs, y = check_labelled_inputs(model, name, data)
     with add_place_to_errors(f"in {name}, "):
-        arrays = [array for each in inputs for array in (each.x, each.mask, each.types)]
+        arrays = [
+            array
+            for sequences in inputs
+            for array in (sequences.x, sequences.mask, sequences.types)
+        ]
         if any(is_stored(array) for array in (*arrays, y)):
             processes = processes or SingleProcess()
             samples: Samples = StoredSamples(
@@ -62,7 +66,9 @@ def check_some_labels(name: str, samples: Samples, loss: Loss, sample_weight: An
 
 def warn_of_empty(name: str, batch: Batch) -> None:
     """Warn of samples without a token, which an inverted mask makes of those without padding."""
-    masks = [each.padding.on_host() for each in batch.inputs if each.padding is not None]
+    masks = [
+        sequences.padding.on_host() for sequences in batch.inputs if sequences.padding is not None
+    ]
     empty = sum(int((~mask.any(axis=1)).sum()) for mask in masks)
     if empty:
         warnings.warn(

@@ -16,7 +16,7 @@ from npformer.models.trainable import Model
 from npformer.models.trainable.metrics import Metric, check_figures, own_metric
 from npformer.models.trainable.predictions import refuse_samples
 from npformer.training.arguments import check_model
-from npformer.training.data_checks import checked_data
+from npformer.training.data_checks import check_data
 from npformer.training.single_process import Processes, processes_of
 
 
@@ -78,7 +78,7 @@ def evaluate(
         check_model("model", model)
         check_figures(model)
         loss = model.loss_with(loss)
-        samples = checked_data(model, "data", data, loss, sample_weight, processes)
+        samples = check_data(model, "data", data, loss, sample_weight, processes)
         return measure(model, samples, loss, batch_size, processes, must_be_numbers=True)
 
 
@@ -134,8 +134,8 @@ def answers_of(
     model: Model, samples: Samples, rows: slice, batch_size: int
 ) -> Iterator[tuple[np.ndarray, Any, np.ndarray]]:
     """Yield a model's outputs, their targets, and the numbers of their samples."""
-    for start, piece in samples.pieces(rows):
-        for outputs, targets, numbers in model.answers(piece, batch_size):
+    for start, subset in samples.pieces(rows):
+        for outputs, targets, numbers in model.answers(subset, batch_size):
             yield outputs, targets, start + numbers
 
 

@@ -14,9 +14,9 @@ from npformer.models.trainable import Model
 from npformer.models.trainable.metrics import Metric
 from npformer.optim import Optimizer, Schedule
 from npformer.training.arguments import check_model, check_nothing_misplaced
-from npformer.training.batches import checked_task
+from npformer.training.batches import check_task
 from npformer.training.builder import Builder
-from npformer.training.callbacks import Callback, Function, checked_callbacks
+from npformer.training.callbacks import Callback, Function, check_callbacks
 from npformer.training.history import History
 from npformer.training.settings import Settings
 from npformer.training.single_process import processes_of
@@ -228,11 +228,11 @@ def fit(
             every=every,
             resume=resume,
         )
-        user_callbacks = checked_callbacks(callbacks)
+        user_callbacks = check_callbacks(callbacks)
         builder = builder_for(model, settings, processes)
         generator = builder.generator()
         dropout = builder.dropout_generator(generator)
-        task = checked_task(model, data, settings, generator, processes)
+        task = check_task(model, data, settings, generator, processes)
         task_batches = builder.batches(task, generator)
         model_optimizer = builder.optimizer(task_batches, user_callbacks)
         state = builder.state(task, task_batches, model_optimizer)

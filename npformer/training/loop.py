@@ -54,7 +54,7 @@ class Training:
                 self._call("after_training")
             state.history.stopped = state.stopping or "finished"
         except BaseException as error:
-            if not self._ended_by_signal(error):
+            if not self._note_signal(error):
                 raise
         finally:
             with self.interrupts.held:
@@ -128,7 +128,7 @@ class Training:
         for watcher in self.watchers:
             getattr(watcher, hook)(self.state)
 
-    def _ended_by_signal(self, error: BaseException) -> bool:
+    def _note_signal(self, error: BaseException) -> bool:
         """Note why the training ended; return False if the error is to be raised.
 
         With several ranks, that is also a signal in the middle of a step: the others do not know

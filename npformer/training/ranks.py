@@ -108,20 +108,20 @@ class RankBatches(Batches):
         samples = self.task.samples
         snapshot = snapshot_of(self.model)
         own_rows: slice = self.ranks.shard(len(rows))
-        whole = samples.lengths_with_padding
+        lengths_of_batch = samples.lengths_with_padding
         at_least = np.ones(1, dtype=int)
         if self.way != "shuffled" and samples.lengths is not None:
             lengths = samples.lengths[rows]
-            whole = tuple(lengths.max(axis=0).tolist())
+            lengths_of_batch = tuple(lengths.max(axis=0).tolist())
             if snapshot.cuts_shards:
                 shards = shards_by_tokens(lengths.sum(axis=1), self.ranks.size)
                 own_rows = shards[self.ranks.rank]
             longest = lengths[own_rows].max(axis=0, initial=1).tolist()
-            at_least = np.array(snapshot.lengths_of_shard(longest, whole))
+            at_least = np.array(snapshot.lengths_of_shard(longest, lengths_of_batch))
         total = float(self._counts[rows].sum())
-        return rows[own_rows], at_least, Shard(own_rows.start, total, whole)
+        return rows[own_rows], at_least, Shard(own_rows.start, total, lengths_of_batch)
 
-    def _counted(self, shard: Any, batch: Batch) -> Shard:
+    def _count_labels(self, shard: Any, batch: Batch) -> Shard:
         own_count = float(batch.counts_for(self.task.loss).sum())
         counted: Shard = shard._replace(total=float(self.ranks.agree(own_count).sum()))
         return counted

@@ -51,11 +51,11 @@ def check_folder(name: str, folder: str | os.PathLike[str]) -> None:
 def optional(check: Check) -> Check:
     """Return a check that accepts None, too."""
 
-    def accepting_none(name: str, value: Any) -> None:
+    def check_unless_none(name: str, value: Any) -> None:
         if value is not None:
             check(name, value)
 
-    return accepting_none
+    return check_unless_none
 
 
 CHECKS: Mapping[str, Check] = {

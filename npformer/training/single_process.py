@@ -58,7 +58,7 @@ def processes_of(communicator: Any) -> Iterator[Processes]:
     if communicator is None:
         yield SingleProcess()
         return
-    from npformer.training.distributed import as_communicator  # when needed
+    from npformer.training.distributed import communicator_of  # when needed
 
-    with as_communicator(communicator).guard() as ranks:
+    with communicator_of(communicator).guard() as ranks:
         yield ranks

@@ -106,7 +106,7 @@ class Recorder(Callback):
         task = self.batches.task
         if task.held_out is None:
             return
-        evaluation = self._measured(state, task.held_out, task.metric)
+        evaluation = self._evaluate(state, task.held_out, task.metric)
         state._set(evaluation=evaluation)
         if not math.isfinite(evaluation.loss):
             tensor = non_finite_tensor(state.model, task.held_out)
@@ -155,13 +155,13 @@ class Recorder(Callback):
         if self._last_rows is None or self.batches.task.held_out is not None:
             return
         samples = self.batches.task.samples.subset(self._last_rows)
-        loss = self._measured(state, samples, metric="accuracy").loss
+        loss = self._evaluate(state, samples, metric="accuracy").loss
         if not math.isfinite(loss):
             tensor = self._non_finite_tensor(state.model, self._last_rows)
             notes = weights_after(state)
             raise NonFiniteLossError(state.step, tensor, notes, "the loss after the last update")
 
-    def _measured(self, state: TrainingState, samples: Samples, metric: Metric) -> Evaluation:
+    def _evaluate(self, state: TrainingState, samples: Samples, metric: Metric) -> Evaluation:
         """Return the model's evaluation on some samples."""
         task = self.batches.task
         n = batch_at_evaluation(self.batches.batch_size, self.micro_batch)
@@ -217,8 +217,8 @@ class ProgressBar(Callback):
     def on_start(self, state: TrainingState) -> None:
         """Draw the bar."""
         total = state.epochs * state.n_steps
-        done = max(state.epoch - 1, 0) * state.n_steps + state.step_in_epoch
-        self._bar = progress_bar(True, total=total, initial=done, unit="step", leave=True)
+        steps_done = max(state.epoch - 1, 0) * state.n_steps + state.step_in_epoch
+        self._bar = progress_bar(True, total=total, initial=steps_done, unit="step", leave=True)
 
     def after_step(self, state: TrainingState) -> None:
         """Move the bar."""

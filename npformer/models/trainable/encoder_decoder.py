@@ -16,7 +16,7 @@ from npformer.models.batch import Batch
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
 from npformer.models.trainable.model import Model
 from npformer.training.generation.searching import beam_search
-from npformer.training.generation.writing import listed_tokens
+from npformer.training.generation.writing import list_tokens
 from npformer.training.storage.models import MODELS
 
 
@@ -164,7 +164,7 @@ class EncoderDecoder(Model, Transformer):
         if mask is None:
             mask = source != self.padding_id
         most = min(max_len, self.decoder_config.max_len)
-        tokens = listed_tokens("never", never, self.target_vocab)
+        tokens = list_tokens("never", never, self.target_vocab)
         return beam_search(
             self, to_numpy(source), to_numpy(mask), most, beams, length_penalty, tokens
         )

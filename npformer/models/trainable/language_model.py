@@ -16,7 +16,7 @@ from npformer.training.generation.choosing import Choice
 from npformer.training.generation.writing import (
     NOTHING,
     check_prompts,
-    listed_tokens,
+    list_tokens,
     write_tokens,
 )
 from npformer.training.storage.models import MODELS
@@ -172,12 +172,12 @@ class LanguageModel(Model, NextToken):
         n = checks.positive("n", n)
         checks.flag("cache", cache)
         rows, several = check_prompts(prompt, self.vocab_size)
-        ends = listed_tokens("stop", stop, self.vocab_size)
+        ends = list_tokens("stop", stop, self.vocab_size)
         return write_tokens(self, rows, n, choice, seed, cache, ends), (len(rows), n), several
 
     def _never(self, never: Any) -> list[int]:
         """Return the tokens that are not written; there must be others."""
-        tokens = listed_tokens("never", never, self.vocab_size)
+        tokens = list_tokens("never", never, self.vocab_size)
         if len(set(tokens)) == self.vocab_size:
             raise ValueError(f"never has all {self.vocab_size} tokens; expected some to be left")
         return tokens

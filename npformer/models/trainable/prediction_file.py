@@ -19,7 +19,7 @@ from npformer.data.stored import files_of
 from npformer.data.stored_samples import location_of, rows_at_once
 from npformer.models.losses import Classification
 from npformer.models.trainable.model import Model
-from npformer.training.distributed import Communicator, as_communicator
+from npformer.training.distributed import Communicator, communicator_of
 from npformer.training.storage.files import name_in_errors, replacement
 from npformer.training.storage.outputs import check_not_read, check_place
 
@@ -73,7 +73,7 @@ def predict_to_file(
     OSError
         The file cannot be written.
     """
-    with as_communicator(communicator).guard() as ranks:
+    with communicator_of(communicator).guard() as ranks:
         checks.instance("model", model, Model, "SequenceClassifier is one")
         path = checks.path("path", path)
         ways: dict[str, Callable[..., np.ndarray]] = {

@@ -37,7 +37,7 @@ from npformer.tasks.estimators.labelled import (
 )
 from npformer.tasks.estimators.readers import Reader
 from npformer.tasks.estimators.scores import Scores, compared, scores_of
-from npformer.training.distributed import as_communicator
+from npformer.training.distributed import communicator_of
 from npformer.training.history import History
 from npformer.training.storage.drawn import Drawn
 
@@ -134,7 +134,7 @@ class Classifier(Estimator):
         warn_of_alike(labels)
         if words := rarely_repeat(labelled.y.tolist()):
             warnings.warn(f"there are {words}. Are these the labels?", stacklevel=2)
-        drawn = Drawn.of_training(checkpoint, training)
+        drawn = Drawn.make_for_training(checkpoint, training)
         train, held_out = with_held_out(labelled, validation, reader, names, self.seed, drawn)
         n, kind = len(train.y), self.kind()
         settings = with_weights({**defaults.training(kind, n), **training}, train, names)
@@ -169,7 +169,7 @@ class Classifier(Estimator):
         calibration_data = validation
         if calibration and validation is None:
             data, settings, calibration_data = split_for_calibration(
-                data, settings, calibration, seed, Drawn.of_training(checkpoint, settings)
+                data, settings, calibration, seed, Drawn.make_for_training(checkpoint, settings)
             )
         history = self.train(
             model, data, settings, validation=validation, checkpoint=checkpoint, seed=seed
@@ -230,7 +230,7 @@ class Classifier(Estimator):
 
         The ranks of a `communicator` share the samples; all get the whole result.
         """
-        with as_communicator(communicator).guard() as ranks:
+        with communicator_of(communicator).guard() as ranks:
             listed = self.checked(samples, "samples")
             mean = np.zeros((0, len(self.classes_)), dtype=self.model.dtype)
             if shard := listed[ranks.shard(len(listed))]:

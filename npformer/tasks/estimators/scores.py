@@ -8,7 +8,7 @@ import numpy as np
 
 from npformer.core.support.words import shortened
 from npformer.models.trainable.metrics import macro_f1
-from npformer.training.inspection.trace_table import aligned
+from npformer.training.inspection.trace_table import align_columns
 
 FIGURES = ("accuracy", "macro_f1", "loss", "calibration_error")
 BY_CLASS = ("precision", "recall", "f1", "confusion")
@@ -101,13 +101,13 @@ class Scores:
         names = shortened([str(name) for name in self.classes], LONGEST)
         head, *rows = self.by_class()
         short = [[name, *row[1:]] for name, row in zip(names, rows, strict=True)]
-        lines += aligned([head, *short], "<>>>>")
+        lines += align_columns([head, *short], "<>>>>")
         if len(names) <= 12:
             counts = [["label / predicted", *names]]
             for name, row in zip(names, self.confusion, strict=True):
                 counts.append([name, *map(str, row)])
             wide = max(4, *map(len, names))
-            lines += ["", *aligned(counts, f"<{'>' * len(names)}", wide)]
+            lines += ["", *align_columns(counts, f"<{'>' * len(names)}", wide)]
         return "\n".join(lines)
 
 

@@ -21,7 +21,7 @@ from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import with_usual_positions
 from npformer.tasks.estimators.split import recalled_rows
 from npformer.tasks.estimators.vocabularies import recalled_tokenizer
-from npformer.training.data_checks import checked_data
+from npformer.training.data_checks import check_data
 from npformer.training.evaluation import evaluate
 from npformer.training.storage.drawn import Drawn
 
@@ -131,7 +131,7 @@ class TextFiller(Estimator):
         self.check()
         check_training(training, validation)
         listed = check_texts(texts)
-        drawn = Drawn.of_training(checkpoint, training)
+        drawn = Drawn.make_for_training(checkpoint, training)
         if (share := validation_share(validation)) is not None:
             rows, rest = recalled_rows(drawn, "validation", np.zeros(len(listed)), share, self.seed)
             validation = [listed[i] for i in rest]
@@ -202,7 +202,7 @@ class TextFiller(Estimator):
     def check_measurable(self, name: str, *data: Any) -> None:
         """Raise what `evaluate` would raise for texts."""
         arrays = self.data(name, data[0], self.model.config.max_len)
-        checked_data(self.model, name, arrays, self.model.loss_with(None))
+        check_data(self.model, name, arrays, self.model.loss_with(None))
 
     def report(
         self,

@@ -22,7 +22,7 @@ from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.pair_split import checked_pairs, recalled_rows_by_source
 from npformer.tasks.estimators.translations import Translations, translations_of
 from npformer.tasks.estimators.vocabularies import recalled_tokenizer
-from npformer.training.distributed import as_communicator
+from npformer.training.distributed import communicator_of
 from npformer.training.storage.drawn import Drawn
 
 AUTO = "auto"
@@ -104,7 +104,7 @@ class TextTranslator(Estimator):
         self.check()
         check_training(training, validation, "(sources, targets)")
         sources, targets = checked_pairs(sources, targets)
-        drawn = Drawn.of_training(checkpoint, training)
+        drawn = Drawn.make_for_training(checkpoint, training)
         held_out_pairs = None
         if isinstance(validation, tuple | list):
             held_out_pairs = checked_pairs(*validation)
@@ -220,7 +220,7 @@ class TextTranslator(Estimator):
         _, x = self._read(sources)
         most = self.model.decoder_config.max_len
         never = self._ids_without_token()
-        with as_communicator(communicator).guard() as ranks:
+        with communicator_of(communicator).guard() as ranks:
             own = x[ranks.shard(len(x))]
             written = [""] * len(own)
             lengths = (own != self.tokenizers_[0].padding_id).sum(axis=1)

@@ -21,7 +21,7 @@ from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.vocabularies import recalled_tokenizer
 from npformer.training.evaluation import evaluate
-from npformer.training.generation.texts import written_pieces
+from npformer.training.generation.texts import write_pieces
 from npformer.training.storage.drawn import Drawn
 
 LONGEST_SHOWN = 32
@@ -132,7 +132,7 @@ class TextWriter(Estimator):
         else:
             name, texts, vocab_size = self.tokenizer, [text], self.vocab_size
             self.tokenizer_ = recalled_tokenizer(
-                Drawn.of_training(checkpoint, training),
+                Drawn.make_for_training(checkpoint, training),
                 "tokenizer",
                 texts,
                 {"tokenizer": name, "vocab_size": vocab_size},
@@ -202,7 +202,7 @@ class TextWriter(Estimator):
         ids = self.ids("prompt", prompt)
         if not len(ids):
             raise ValueError("prompt is empty; expected at least one character, such as '\\n'")
-        return written_pieces(self.model, self.tokenizer_, ids, n, **options)
+        return write_pieces(self.model, self.tokenizer_, ids, n, **options)
 
     def report(
         self,

@@ -25,4 +25,4 @@ def recalled_tokenizer(
     except ImportError:
         raise
     except Exception as error:  # a file may say anything
-        raise drawn.damaged() from error
+        raise drawn.error_of_file() from error

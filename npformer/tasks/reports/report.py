@@ -24,7 +24,7 @@ from npformer.tasks.reports.tables import (
     tensors_section,
 )
 from npformer.tasks.reports.words import words_section
-from npformer.training.data_checks import checked_data
+from npformer.training.data_checks import check_data
 from npformer.training.storage.outputs import check_place, write_output
 
 MOST_SAMPLES = 16
@@ -149,7 +149,7 @@ def _checked_models(model: Any) -> dict[str, SequenceClassifier]:
 
 def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
     with add_place_to_errors("" if name == "model" else f"for the model {name!r}, "):
-        samples = checked_data(model, "data", data, model.loss)
+        samples = check_data(model, "data", data, model.loss)
         return samples.select(slice(None))
 
 

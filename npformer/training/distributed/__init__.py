@@ -8,8 +8,8 @@ Started with ``mpiexec -n 4 python train.py``, each rank computes a part of each
 from npformer.training.distributed.communicator import Communicator, RankFailed
 from npformer.training.distributed.world import (
     LauncherError,
-    as_communicator,
-    launched_ranks,
+    communicator_of,
+    number_of_launched_ranks,
     world,
 )
 
@@ -17,7 +17,7 @@ __all__ = [
     "Communicator",
     "LauncherError",
     "RankFailed",
-    "as_communicator",
-    "launched_ranks",
+    "communicator_of",
+    "number_of_launched_ranks",
     "world",
 ]

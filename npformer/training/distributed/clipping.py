@@ -16,14 +16,14 @@ def clip_over_ranks(
     has the same bits whether each rank has all gradients or, with `own_shard`, only its shard.
     """
     flat = gradients.flat
-    own = ranks.shard(flat.size)
-    shard = flat[own]
+    own_slice = ranks.shard(flat.size)
+    shard = flat[own_slice]
     norms = array_module(flat).zeros(ranks.size, dtype=flat.dtype)
     norms[ranks.rank] = norm_together([shard])
     ranks.all_reduce(norms)
     norm = norm_together([norms])
     if on_host(norm) and not norm < math.inf:
-        of_ranks = ranks.gather(largest(gradients.parts_in(own)))
+        of_ranks = ranks.gather(largest(gradients.parts_in(own_slice)))
         raise max(of_ranks, key=lambda found: found[0])[1]
     target = shard if own_shard else flat
     target *= clipping_factor(norm, max_norm)

@@ -66,8 +66,12 @@ class Communicator:
 
     def unlike_first(self, value: Value) -> list[tuple[int, Value, Value]]:
         """Return each rank that gave something else than rank 0: its number, that, and rank 0's."""
-        first, *others = self.gather(value)
-        return [(rank, each, first) for rank, each in enumerate(others, 1) if each != first]
+        first, *later_values = self.gather(value)
+        return [
+            (rank, later_value, first)
+            for rank, later_value in enumerate(later_values, 1)
+            if later_value != first
+        ]
 
     def first(self, value: Value) -> Value:
         """Return what rank 0 gave: an object, by pickle."""

@@ -64,19 +64,19 @@ class MPICommunicator(Communicator):
 
     def agree(self, *values: float) -> np.ndarray:
         self._meet("agree")
-        found = np.empty((self.size, len(values)), dtype="float64")
-        self._comm.Allgather(np.array(values, dtype="float64"), found)
-        return found
+        agreed = np.empty((self.size, len(values)), dtype="float64")
+        self._comm.Allgather(np.array(values, dtype="float64"), agreed)
+        return agreed
 
     def gather(self, value: Value) -> list[Value]:
         self._meet("gather")
-        found: list[Value] = self._comm.allgather(value)
-        return found
+        values: list[Value] = self._comm.allgather(value)
+        return values
 
     def first(self, value: Value) -> Value:
         self._meet("first")
-        found: Value = self._comm.bcast(value)
-        return found
+        first_value: Value = self._comm.bcast(value)
+        return first_value
 
     def broadcast(self, x: Array) -> None:
         with self._exchange("broadcast", x) as (by, numbers):
@@ -97,18 +97,18 @@ class MPICommunicator(Communicator):
 
     def join_shards(self, x: Array, n: int) -> Array | None:
         self._meet("join_shards")
-        own = np.ascontiguousarray(to_numpy(x))
-        found = np.empty(n, own.dtype) if self.rank == 0 else None
-        self._comm.Gatherv(own, None if found is None else [found, _sizes(self._shards(n))])
-        return found
+        shard = np.ascontiguousarray(to_numpy(x))
+        joined = np.empty(n, shard.dtype) if self.rank == 0 else None
+        self._comm.Gatherv(shard, None if joined is None else [joined, _sizes(self._shards(n))])
+        return joined
 
     def concatenate(self, x: np.ndarray) -> np.ndarray:
         rows = self.gather(len(x))
-        found = np.empty((sum(rows), *x.shape[1:]), x.dtype)
-        of_row = found[:1].size
+        joined = np.empty((sum(rows), *x.shape[1:]), x.dtype)
+        of_row = joined[:1].size
         counts = [n * of_row for n in rows]
-        self._comm.Allgatherv(np.ascontiguousarray(x), [found, counts])
-        return found
+        self._comm.Allgatherv(np.ascontiguousarray(x), [joined, counts])
+        return joined
 
     @contextmanager
     def guard(self) -> Iterator[Self]:
@@ -147,14 +147,14 @@ class MPICommunicator(Communicator):
 
     def _meet(self, call: str) -> None:
         """Wait until all ranks are here for the same call, or one of them that has failed."""
-        own = CALLS.index(call)
-        met = self._meeting(self.size, math.inf, own)
+        call_number = CALLS.index(call)
+        met = self._meet_all(self.size, math.inf, call_number)
         assert met is not None  # its patience is infinite
         failed, first, last = met
         if failed < self.size:
             raise RankFailed(failed)
         if first != last:
-            other = CALLS[last if own == first else first]
+            other = CALLS[last if call_number == first else first]
             raise RuntimeError(
                 f"ranks call different methods of their communicator: this one {call}, and another "
                 f"one {other}; expected the same calls in the same order. Let all ranks make "
@@ -163,19 +163,19 @@ class MPICommunicator(Communicator):
 
     def _tell(self) -> int:
         """Come to the next meeting as a rank that has failed; return the first rank that has."""
-        met = self._meeting(self.rank, PATIENCE)
+        met = self._meet_all(self.rank, PATIENCE)
         if met is None:  # the others compute for a long time, or never meet again
             atexit.register(self._comm.Abort, 1)  # MPI's own end would wait for them
             return self.rank
         return met[0]
 
-    def _meeting(self, failed: int, patience: float, call: int = 0) -> tuple[int, int, int] | None:
+    def _meet_all(self, failed: int, patience: float, call: int = 0) -> tuple[int, int, int] | None:
         """Return the smallest `failed` of all ranks, and their smallest and largest `call`.
 
         None if they do not come within `patience` seconds.
         """
-        own, least = np.array([failed, call, -call]), np.empty(3, dtype=int)
-        request = self._comm.Iallreduce(own, least, self._mpi.MIN)
+        mine, least = np.array([failed, call, -call]), np.empty(3, dtype=int)
+        request = self._comm.Iallreduce(mine, least, self._mpi.MIN)
         began = time.perf_counter()
         while not request.Test():
             if (waited := time.perf_counter() - began) > patience:
@@ -215,4 +215,4 @@ class HostMemory:
 
 
 def _sizes(shards: list[slice]) -> list[int]:
-    return [each.stop - each.start for each in shards]
+    return [shard.stop - shard.start for shard in shards]

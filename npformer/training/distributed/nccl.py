@@ -76,8 +76,8 @@ def connect(backend: Backend, ranks: Communicator) -> NCCL | None:
     All ranks call it together, each after choosing its own device.
     """
     link = None if backend.link is None else backend.link()
-    own = link and (bool(link.nccl.available), (platform.node(), link.device()))
-    of_ranks = ranks.gather(own)
+    own_device = link and (bool(link.nccl.available), (platform.node(), link.device()))
+    of_ranks = ranks.gather(own_device)
     if (problem := _problem(of_ranks)) or link is None:
         if problem and ranks.rank == 0:
             warnings.warn(f"{problem}. Until then {SLOWER}", stacklevel=5)
@@ -89,7 +89,7 @@ def connect(backend: Backend, ranks: Communicator) -> NCCL | None:
 
 def _problem(of_ranks: list[Any]) -> str:
     """Return why the devices of ranks cannot be joined; "" if they can, or if there are none."""
-    if any(found is None for found in of_ranks):
+    if any(device is None for device in of_ranks):
         return ""
     without = [str(rank) for rank, (available, _) in enumerate(of_ranks) if not available]
     if without:

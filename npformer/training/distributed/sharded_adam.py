@@ -48,17 +48,17 @@ class ShardedMoments(Moments):
         entries = {f"{kind}.{name}": at for name, at, _ in self._overlaps() for kind in self.kinds}
         super().load({n: named[n].reshape(-1)[at] for n, at in entries.items() if n in named})
 
-    def gathered(self) -> Moments:
+    def gather_all(self) -> Moments:
         """Return the moments of all ranks, on each of them."""
-        whole, flat = Moments(self.parameters, self.kinds), flat_buffer(self.parameters)
-        for of_all, own in zip(whole.of(FLAT, flat), self.of(FLAT, flat), strict=True):
-            of_all[self._ranks.shard(flat.size)] = own
+        moments, flat = Moments(self.parameters, self.kinds), flat_buffer(self.parameters)
+        for of_all, shard_of_rank in zip(moments.of(FLAT, flat), self.of(FLAT, flat), strict=True):
+            of_all[self._ranks.shard(flat.size)] = shard_of_rank
             self._ranks.all_gather(of_all)
-        return whole
+        return moments
 
     def _overlaps(self) -> Iterator[tuple[str, slice, slice]]:
-        own = self._ranks.shard(flat_buffer(self.parameters).size)
-        return self.parameters.overlaps(own)
+        own_slice = self._ranks.shard(flat_buffer(self.parameters).size)
+        return self.parameters.overlaps(own_slice)
 
 
 class LentMoments(Moments):
@@ -115,7 +115,7 @@ class ShardedAdam(Adam):
         for name, value in vars(self).items():
             if name not in ("_ranks", "_taken_from", "_moments"):
                 setattr(self._taken_from, name, value)
-        self._taken_from._moments = self._moments.gathered()
+        self._taken_from._moments = self._moments.gather_all()
 
     def step(self, gradients: Mapping[str, Array]) -> None:
         """Update this rank's shard of the parameters, and get the other ranks' shards."""
@@ -123,9 +123,9 @@ class ShardedAdam(Adam):
         self._ranks.all_gather(flat_buffer(self.parameters))
 
     def _buffers(self, gradients: Mapping[str, Array]) -> list[Buffer]:
-        (whole,) = super()._buffers(gradients)
-        own = self._ranks.shard(whole.g.size)
-        return [Buffer(whole.name, whole.theta[own], g=whole.g[own])]
+        (buffer,) = super()._buffers(gradients)
+        own_slice = self._ranks.shard(buffer.g.size)
+        return [Buffer(buffer.name, buffer.theta[own_slice], g=buffer.g[own_slice])]
 
     def _check_finite(self, buffers: list[Buffer]) -> None:
         """Raise the same error on all ranks: that of the first rank that has one."""

@@ -33,13 +33,13 @@ def shards_by_tokens(lengths: np.ndarray, n: int) -> list[slice]:
             most = middle
         else:
             fewest = middle + 1
-    stops, start, parts = _stops(runs, most, n), 0, []
+    stops, start, shards = _stops(runs, most, n), 0, []
     stops += [len(lengths)] * (n - len(stops))
     for k, stop in enumerate(stops):
         stop = max(start, min(stop, len(lengths) - (n - 1 - k)))  # leave one for each later part
-        parts.append(slice(start, stop))
+        shards.append(slice(start, stop))
         start = stop
-    return parts
+    return shards
 
 
 def _stops(runs: list[tuple[int, int]], most: int, n: int) -> list[int]:

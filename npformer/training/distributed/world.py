@@ -16,7 +16,7 @@ RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
 """Variables of which they set at least one if they do not state the number of ranks."""
 
 
-def launched_ranks() -> int | None:
+def number_of_launched_ranks() -> int | None:
     """Return how many ranks a launcher started; 0 if it does not say, None if there was none."""
     for name in SIZES:
         if os.environ.get(name, "").isdigit():
@@ -35,7 +35,7 @@ def world() -> Communicator:
     mpi4py is imported only if there is a launcher. Raises LauncherError if it is missing, or if it
     belongs to another MPI than the launcher.
     """
-    launched = launched_ranks()
+    launched = number_of_launched_ranks()
     if launched is None or launched == 1:
         return Communicator()
     try:
@@ -53,10 +53,10 @@ def world() -> Communicator:
             f"mpi4py's own library, {library}. Each rank would train by itself. `python -m mpi4py "
             "--mpi-lib-version` names the library"
         )
-    return as_communicator(MPI.COMM_WORLD)
+    return communicator_of(MPI.COMM_WORLD)
 
 
-def as_communicator(communicator: Any) -> Communicator:
+def communicator_of(communicator: Any) -> Communicator:
     """Return what `fit` was given: a `Communicator`, one of mpi4py, or None for a single rank."""
     if communicator is None:
         return Communicator()

@@ -65,15 +65,15 @@ class Choice:
             return np.asarray(p)
         order = np.argsort(-p, axis=1, kind="stable")
         likeliest = np.take_along_axis(p, order, axis=1)
-        kept = np.ones(p.shape, dtype=bool)
+        is_kept = np.ones(p.shape, dtype=bool)
         if self.top_k is not None:
-            kept[:, self.top_k :] = False
-            likeliest = np.where(kept, likeliest, 0.0)
+            is_kept[:, self.top_k :] = False
+            likeliest = np.where(is_kept, likeliest, 0.0)
             likeliest /= likeliest.sum(axis=1, keepdims=True)
         if self.top_p is not None:
             before = likeliest.cumsum(axis=1) - likeliest  # the first token always stays
-            kept &= before < self.top_p
-        np.put_along_axis(p, order, np.where(kept, likeliest, 0.0), axis=1)
+            is_kept &= before < self.top_p
+        np.put_along_axis(p, order, np.where(is_kept, likeliest, 0.0), axis=1)
         p /= p.sum(axis=1, keepdims=True)
         return np.asarray(p)
 
@@ -83,7 +83,7 @@ class Choice:
             return np.asarray(self.allowed(logits).argmax(axis=1))
         p = self.probabilities(logits)
         below = p.cumsum(axis=1)
-        numbers = np.array([each.random() for each in generators])
+        numbers = np.array([generator.random() for generator in generators])
         # Token t is drawn if the number lies between the sums up to it, without it and with it.
         drawn = (below <= (numbers * below[:, -1])[:, None]).sum(axis=1)
         last = p.shape[1] - 1 - (p[:, ::-1] > 0.0).argmax(axis=1)  # rounding may lead beyond it

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from npformer.data.tokenizers import Tokenizer
-from npformer.training.generation.writing import listed_tokens
+from npformer.training.generation.writing import list_tokens
 
 Ids = Sequence[int] | np.ndarray
 """The ids of a prompt."""
 
 
-def written_texts(
+def write_texts(
     model: Any,
     tokenizer: Tokenizer,
     prompts: Sequence[Ids],
@@ -33,13 +33,13 @@ def written_texts(
             "a text has no probabilities, its tokens have; expected none of this argument here. "
             "model.generate(ids, n, probabilities=True) returns tokens with their probabilities"
         )
-    ends = listed_tokens("stop", stop, model.vocab_size)
+    ends = list_tokens("stop", stop, model.vocab_size)
     never = tokens_to_avoid(model, tokenizer, ends, never)
     rows = model.generate(prompts, n, stop=ends, never=never, **options)
     return [tokenizer.decode([id for id in row.tolist() if id not in ends]) for row in rows]
 
 
-def written_pieces(
+def write_pieces(
     model: Any,
     tokenizer: Tokenizer,
     prompt: Ids,
@@ -49,8 +49,8 @@ def written_pieces(
     never: Any = None,
     **options: Any,
 ) -> Iterator[str]:
-    """Yield the text of `written_texts` for one prompt, as it comes."""
-    ends = listed_tokens("stop", stop, model.vocab_size)
+    """Yield the text of `write_texts` for one prompt, as it comes."""
+    ends = list_tokens("stop", stop, model.vocab_size)
     never = tokens_to_avoid(model, tokenizer, ends, never)
     tokens = model.stream(prompt, n, stop=ends, never=never, **options)
     return tokenizer.pieces(id for id in tokens if id not in ends)
@@ -62,4 +62,4 @@ def tokens_to_avoid(model: Any, tokenizer: Tokenizer, ends: Sequence[int], never
     A vocabulary is often padded to a round number. An end needs no token.
     """
     without_token = set(tokenizer.ids_without_token(model.vocab_size)) - set(ends)
-    return [*listed_tokens("never", never, model.vocab_size), *sorted(without_token)]
+    return [*list_tokens("never", never, model.vocab_size), *sorted(without_token)]

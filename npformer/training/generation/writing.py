@@ -48,7 +48,8 @@ class Window:
         if not self._cache or self._longest + len(self._added) > self._max_len:
             added = np.stack(self._added, axis=1)
             self._rows = [
-                self._cut(np.concatenate(both)) for both in zip(self._rows, added, strict=True)
+                self._cut(np.concatenate(old_and_new))
+                for old_and_new in zip(self._rows, added, strict=True)
             ]
             self._longest = max(map(len, self._rows))
             self._added, self._states = [], None
@@ -135,14 +136,14 @@ def _prompt_rows(prompt: Any) -> tuple[list[np.ndarray], bool]:
     )
 
 
-def listed_tokens(name: str, tokens: Any, vocab_size: int) -> list[int]:
+def list_tokens(name: str, tokens: Any, vocab_size: int) -> list[int]:
     """Return tokens, given as None, as one or as several."""
     if tokens is None:
         return []
-    several = isinstance(tokens, list | tuple | set | frozenset | range | np.ndarray)
+    is_list = isinstance(tokens, list | tuple | set | frozenset | range | np.ndarray)
     listed = [*np.ravel(tokens)] if isinstance(tokens, np.ndarray) else tokens
     ids = []
-    for token in listed if several else [tokens]:
+    for token in listed if is_list else [tokens]:
         if isinstance(token, str | bytes | Pattern):
             raise TypeError(
                 f"{name} is {described(tokens)}; expected token ids. tokenizer.ids(text) has those "

@@ -30,16 +30,16 @@ def cached_bytes(caches: Iterable[Any], kept: Any, given: Iterable[Any], layer: 
     counted = {id(owner(p.value)) for p in layer.named_parameters().values()}
     sizes = {id(owner(array)): int(array.nbytes) for array in given if is_array(array)}
     alive = {id(owner(array)) for array in arrays_in(kept)}
-    found = []
+    totals = []
     for cache in caches:
         total = 0
         for array in arrays_in(cache):
-            whole = owner(array)
-            if id(whole) in alive and id(whole) not in counted:
-                counted.add(id(whole))
-                total += sizes.get(id(whole), int(whole.nbytes))
-        found.append(total)
-    return found
+            base = owner(array)
+            if id(base) in alive and id(base) not in counted:
+                counted.add(id(base))
+                total += sizes.get(id(base), int(base.nbytes))
+        totals.append(total)
+    return totals
 
 
 def owner(array: Array) -> Array:
@@ -51,13 +51,13 @@ def owner(array: Array) -> Array:
 
 def arrays_in(cache: Any) -> Iterator[Array]:
     """Yield the arrays reached from a cache through containers, objects and closures."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     waiting = [cache]
     while waiting:
         item = waiting.pop()
-        if item is None or isinstance(item, _OPAQUE) or id(item) in seen:
+        if item is None or isinstance(item, _OPAQUE) or id(item) in visited:
             continue
-        seen.add(id(item))
+        visited.add(id(item))
         if is_array(item):
             yield item
         elif not isinstance(item, Layer | Parameter):

@@ -40,8 +40,8 @@ class Call:
         return arrays_of(self.output)
 
     def __repr__(self) -> str:
-        kept = f"{self.bytes_cached:,} bytes cached"
-        return f"Call({who(self)}: {shapes(self.input)} -> {shapes(self.output)}, {kept})"
+        cached = f"{self.bytes_cached:,} bytes cached"
+        return f"Call({who(self)}: {shapes(self.input)} -> {shapes(self.output)}, {cached})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,8 +76,8 @@ class BackwardCall:
 
 def arrays_of(value: Any) -> tuple[Array, ...]:
     """Return the arrays in what a pass took or returned: an array, a tuple of them, or None."""
-    several = value if isinstance(value, tuple | list) else (value,)
-    return tuple(array for array in several if hasattr(array, "shape"))
+    values = value if isinstance(value, tuple | list) else (value,)
+    return tuple(array for array in values if hasattr(array, "shape"))
 
 
 def shapes(value: Any) -> str:

@@ -25,14 +25,14 @@ def first_non_finite(
     computation. The arguments are those of `trace`.
     """
     inputs = prepare(layer, x, mask, types)
-    for name, each in zip(names_of(inputs), inputs, strict=True):
-        if each.x.dtype.kind == "f" and not _finite(each.x):
+    for name, sequences in zip(names_of(inputs), inputs, strict=True):
+        if sequences.x.dtype.kind == "f" and not _finite(sequences.x):
             return f"the input {name}"
     if (parameter := non_finite_parameter(layer)) is not None:
         return parameter
     calls = trace(layer, *user_arrays(inputs))
-    if found := _first_non_finite_output(calls):
-        return found
+    if problem := _first_non_finite_output(calls):
+        return problem
     layers, of_twins = dict(layer.layers()), []
     for call in calls:
         plain = layers[call.name]
@@ -40,9 +40,9 @@ def first_non_finite(
         if twin is not plain:
             y, _ = twin.forward(*call.inputs(), call.context)
             of_twins.append(replace(call, output=y))
-    if found := _first_non_finite_output(of_twins):
+    if problem := _first_non_finite_output(of_twins):
         return (
-            f"{found}, computed by the engine only: the plain layer gives finite numbers. Train "
+            f"{problem}, computed by the engine only: the plain layer gives finite numbers. Train "
             "inside `with npformer.use_kernels(False):`, and report this bug"
         )
     return None
@@ -50,17 +50,19 @@ def first_non_finite(
 
 def non_finite_tensor(model: Layer, samples: Any) -> str:
     """Return the name of the first tensor with NaN or infinity when a model evaluates samples."""
-    pieces = [slice(start, start + 256) for start in range(0, len(samples), 256)]
-    for piece in pieces:
-        inputs = samples.select(piece).inputs
-        for name, each in zip(names_of(inputs), inputs, strict=True):
-            kept = each.x if each.padding is None else each.x[each.mask]  # padding may hold NaN
-            if kept.dtype.kind == "f" and not np.isfinite(kept).all():
+    batches = [slice(start, start + 256) for start in range(0, len(samples), 256)]
+    for batch in batches:
+        inputs = samples.select(batch).inputs
+        for name, sequences in zip(names_of(inputs), inputs, strict=True):
+            values = (
+                sequences.x if sequences.padding is None else sequences.x[sequences.mask]
+            )  # padding may hold NaN
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
                 return f"the input {name}"
     with np.errstate(all="ignore"):
-        for piece in pieces:
-            if found := first_non_finite(model, *user_arrays(samples.select(piece).inputs)):
-                return found
+        for batch in batches:
+            if problem := first_non_finite(model, *user_arrays(samples.select(batch).inputs)):
+                return problem
     return LOSS_ITSELF
 
 

@@ -30,23 +30,23 @@ class Recorder:
         self._ended: list[tuple[int, Any]] = []  # (place in `calls`, cache)
         self._going_back = 0  # how many backward passes are running, each inside another
         self._names: dict[Layer, list[str]] = {}
-        for name, part in observed.layers():
-            self._names.setdefault(part, []).append(name)
-        for part, names in self._names.items():
-            self._observe(part, names)
+        for name, layer in observed.layers():
+            self._names.setdefault(layer, []).append(name)
+        for layer, names in self._names.items():
+            self._observe(layer, names)
 
     def weigh(self, kept: Any, given: Iterable[Array | None]) -> None:
         """Fill in `bytes_cached`; `kept` is the outermost cache, `given` the caller's arrays."""
         caches = [cache for _, cache in self._ended]
-        found = cached_bytes(caches, kept, given, self._observed)
-        for (place, _), n_bytes in zip(self._ended, found, strict=True):
+        bytes_of_calls = cached_bytes(caches, kept, given, self._observed)
+        for (place, _), n_bytes in zip(self._ended, bytes_of_calls, strict=True):
             self.calls[place] = replace(self.calls[place], bytes_cached=n_bytes)
 
     def stop(self) -> list[Call]:
         """Stop recording, release the caches, and return the calls."""
         self._ended.clear()
-        for part in self._names:
-            del part.forward, part.backward
+        for layer in self._names:
+            del layer.forward, layer.backward
         return self.calls
 
     def _observe(self, part: Layer, names: list[str]) -> None:
@@ -71,12 +71,14 @@ class Recorder:
             open_calls.append((place, cache))
             return y, cache
 
-        def recorded_backward(dy: Any, cache: Any, gradients: Gradients) -> Any:
+        def record_backward(dy: Any, cache: Any, gradients: Gradients) -> Any:
             nonlocal answered
             # Backward passes come in the reverse order, and each brings the cache of its call.
-            own = [i for i, (_, kept) in enumerate(open_calls) if kept is cache]
+            matches = [
+                i for i, (_, cache_of_call) in enumerate(open_calls) if cache_of_call is cache
+            ]
             if open_calls:
-                answered, _ = open_calls.pop(own[-1] if own else -1)
+                answered, _ = open_calls.pop(matches[-1] if matches else -1)
             call, place = self.calls[answered], len(self.backward)
             begun = BackwardCall(call.name, part, call.context, dy, None)
             self.backward.append(begun)
@@ -90,7 +92,7 @@ class Recorder:
             return dx
 
         part.forward = recorded  # type: ignore[method-assign]
-        part.backward = recorded_backward  # type: ignore[method-assign]
+        part.backward = record_backward  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from npformer.core.inputs import Inputs
 from npformer.engine import enabled
 from npformer.engine.twins import as_written
 from npformer.training.inspection.trace import trace
-from npformer.training.inspection.trace_table import aligned, label
+from npformer.training.inspection.trace_table import align_columns, label
 
 
 def summary(layer: Layer, x: Inputs, mask: Inputs = None) -> str:
@@ -29,7 +29,7 @@ def summary(layer: Layer, x: Inputs, mask: Inputs = None) -> str:
         counted.add(id(call.layer))
         notes = _notes(parameters, runs_as_written=id(by_name[call.name]) in plain)
         rows.append((label(call.name), type(call.layer).__name__, shape, count, notes))
-    head, *lines = aligned(rows, "<<<><")
+    head, *lines = align_columns(rows, "<<<><")
     rule = "-" * len(head)
     frozen = sum(parameter.size for parameter in layer.frozen().values())
     and_frozen = f", {frozen:,} frozen" if frozen else ""

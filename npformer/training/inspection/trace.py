@@ -137,12 +137,15 @@ def trace(
     observed: Any = copy.deepcopy(layer)
     recorder = Recorder(observed)
     y, cache = observed.forward(*arrays_of(inputs), within(inputs, Context()))
-    recorder.weigh(cache, [array for each in inputs for array in (each.x, each.mask, each.types)])
+    recorder.weigh(
+        cache,
+        [array for sequences in inputs for array in (sequences.x, sequences.mask, sequences.types)],
+    )
     if dy is None and labels is None:
         return Trace(recorder.stop())
     loss = None
     if labels is None:
-        dy = _checked_gradient(dy, y)
+        dy = _check_gradient(dy, y)
     else:
         value, loss_cache = observed.loss.forward(y, labels)
         dy = observed.loss.backward(1.0, loss_cache)
@@ -179,7 +182,7 @@ def _targets(layer: Layer, labels: Array, inputs: tuple[Sequences, ...]) -> Arra
     return layer.batch(x, labels, mask, types).y
 
 
-def _checked_gradient(dy: Any, y: Any) -> Any:
+def _check_gradient(dy: Any, y: Any) -> Any:
     """Return the gradient to start from, after checking it against the output."""
     if not isinstance(y, tuple):
         dy = asarray(dy, backend_of(y=y).name) if isinstance(dy, np.ndarray) else dy
@@ -191,6 +194,6 @@ def _checked_gradient(dy: Any, y: Any) -> Any:
             f"{shapes(y)}. None stands for an output that the loss does not depend on"
         )
     return tuple(
-        None if d is None or output is None else _checked_gradient(d, output)
+        None if d is None or output is None else _check_gradient(d, output)
         for d, output in zip(dy, y, strict=True)
     )

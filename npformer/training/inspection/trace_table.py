@@ -38,14 +38,14 @@ def trace_tables(found: Any) -> list[Table]:
 def _row(call: Call | BackwardCall, value: Any) -> tuple[str, ...]:
     context, pair = call.context, isinstance(call, BackwardCall) and isinstance(value, tuple)
     masks = (context.mask, context.memory_mask) if pair else repeat(context.mask)
-    several = value if isinstance(value, tuple | list) else (value,)
-    found = [
+    arrays = value if isinstance(value, tuple | list) else (value,)
+    moments = [
         mean_and_spread(array, mask)
-        for array, mask in zip(several, masks, strict=False)
+        for array, mask in zip(arrays, masks, strict=False)
         if hasattr(array, "shape")
     ]
-    means = ", ".join(number(mean) for mean, _ in found) or "-"
-    spreads = ", ".join(number(spread) for _, spread in found) or "-"
+    means = ", ".join(number(mean) for mean, _ in moments) or "-"
+    spreads = ", ".join(number(spread) for _, spread in moments) or "-"
     return label(call.name), type(call.layer).__name__, shapes(value), means, spreads
 
 
@@ -72,21 +72,21 @@ def number(value: complex) -> str:
 
 def label(name: str) -> str:
     """Return the last part of a dotted name, indented; ``blocks.0`` is one part."""
-    parts = re.split(r"\.(?!\d)", name)
-    return "  " * len(parts) + parts[-1] if name else "model"
+    words = re.split(r"\.(?!\d)", name)
+    return "  " * len(words) + words[-1] if name else "model"
 
 
 def as_text(tables: Sequence[Table], notes: Sequence[str]) -> str:
     """Return tables and notes as text."""
     lines: list[str] = []
     for title, rows in tables:
-        written = aligned(rows, "<<<>>>", NARROWEST)
+        written = align_columns(rows, "<<<>>>", NARROWEST)
         rule = "-" * max(map(len, written))
         lines += [title, rule, written[0], rule, *written[1:], ""]
     return "\n".join([*lines, *notes])
 
 
-def aligned(rows: Sequence[Sequence[str]], sides: str, narrowest: int = 0) -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]], sides: str, narrowest: int = 0) -> list[str]:
     """Return rows as lines, with columns as wide as their longest cells; empty ones are left out.
 
     `sides` says where the cells of each column stand: "<" or ">". Columns of the latter are at
@@ -106,7 +106,7 @@ def as_html(tables: Sequence[Table], notes: Sequence[str]) -> str:
     """Return tables and notes as HTML, for notebooks."""
     from html import escape  # here, because few need it
 
-    parts = []
+    blocks = []
     for title, (head, *rows) in tables:
         cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
         body = "".join(
@@ -115,8 +115,8 @@ def as_html(tables: Sequence[Table], notes: Sequence[str]) -> str:
             + "</tr>"
             for row in rows
         )
-        parts.append(
+        blocks.append(
             f"<table><caption>{escape(title)}</caption><thead><tr>{cells}</tr></thead>"
             f"<tbody>{body}</tbody></table>"
         )
-    return "".join([*parts, *(f"<p>{escape(note)}</p>" for note in notes)])
+    return "".join([*blocks, *(f"<p>{escape(note)}</p>" for note in notes)])

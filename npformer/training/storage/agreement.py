@@ -16,7 +16,9 @@ def check_agreement(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     `must` has to be the same; a difference in `may` is a warning, because the numbers then agree
     only up to rounding. Raises ValueError, which names each difference.
     """
-    must, may = (_in_words(differences(before[part], now[part])) for part in ("must", "may"))
+    must, may = (
+        _describe_differences(differences(before[kind], now[kind])) for kind in ("must", "may")
+    )
     factors = {k: factor for k, factor in now["schedule"].items() if k in before["schedule"]}
     if first := next(differences(before["schedule"], factors), None):
         step, is_now, was = first
@@ -52,5 +54,5 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[D
             yield name, value, was
 
 
-def _in_words(found: Iterable[Difference]) -> list[str]:
-    return [f"{name} is {value!r}, and was {was!r}" for name, value, was in found]
+def _describe_differences(pairs: Iterable[Difference]) -> list[str]:
+    return [f"{name} is {value!r}, and was {was!r}" for name, value, was in pairs]

@@ -49,7 +49,7 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
         yield from _differences_of_attributes(path, ours, theirs, seen)
     elif isinstance(theirs, list | tuple):
         if len(ours) != len(theirs):
-            yield f"{_named(path)} has {len(ours)} parts{CONFIG_MAKES} {len(theirs)}"
+            yield f"{_name_of_part(path)} has {len(ours)} parts{CONFIG_MAKES} {len(theirs)}"
         for i, (one, other) in enumerate(zip(ours, theirs, strict=False)):
             yield from _differences(f"{path}.{i}", one, other, seen)
     elif not isinstance(theirs, Parameter) and not _equal(ours, theirs):
@@ -72,21 +72,21 @@ def _differences_of_attributes(
             # A user may store anything on a layer, but may not replace a method.
             if hasattr(type(theirs), name):
                 kind = type(theirs).__name__
-                yield f"{_named(path)} has a {name} of its own; expected that of {kind}"
+                yield f"{_name_of_part(path)} has a {name} of its own; expected that of {kind}"
         elif name not in our_attributes:
             yield f"{below} is gone{CONFIG_MAKES} {described(their_attributes[name])}"
         elif not name.startswith("_") and name not in not_compared:
             yield from _differences(below, our_attributes[name], their_attributes[name], seen)
 
 
-def _named(path: str) -> str:
+def _name_of_part(path: str) -> str:
     """Return what errors call the part of a model at a path."""
     return path or "the model"
 
 
 def _is_not_that_of_config(path: str, ours: Any, theirs: Any) -> str:
     """Return the beginning of an error about a part that the configuration makes otherwise."""
-    return f"{_named(path)} is {described(ours)}{CONFIG_MAKES} {described(theirs)}"
+    return f"{_name_of_part(path)} is {described(ours)}{CONFIG_MAKES} {described(theirs)}"
 
 
 def _equal(one: Any, other: Any) -> bool:

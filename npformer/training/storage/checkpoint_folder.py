@@ -91,7 +91,7 @@ def read(folder: Path) -> dict[str, Any] | None:
         )
     check_keys(path, values, {"class", *SECTIONS})
     try:
-        return {name: _with_arrays(values[name], arrays) for name in sorted(SECTIONS)}
+        return {name: _insert_arrays(values[name], arrays) for name in sorted(SECTIONS)}
     except (KeyError, TypeError) as error:  # what should name an array may be a list
         raise CheckpointError(f"{path} does not have {error}: was it edited?") from error
 
@@ -116,11 +116,11 @@ def write(folder: Path, sections: Mapping[str, Any]) -> None:
     Sections are values for JSON, with arrays among them at any depth.
     """
     arrays: dict[str, np.ndarray] = {}
-    values = {name: _without_arrays(value, name, arrays) for name, value in sections.items()}
+    values = {name: _extract_arrays(value, name, arrays) for name, value in sections.items()}
     write_model_file(folder / CHECKPOINT, {"class": KIND, **values}, arrays)
 
 
-def _without_arrays(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
+def _extract_arrays(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
     """Return a value in which each array is replaced by its name, under which it is in `arrays`."""
     if isinstance(value, np.ndarray):
         if value.dtype.newbyteorder("=") not in DTYPES:
@@ -133,9 +133,9 @@ def _without_arrays(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any
         arrays[path] = value
         return {ARRAY: path}
     if isinstance(value, Mapping):
-        return {n: _without_arrays(each, f"{path}.{n}", arrays) for n, each in value.items()}
+        return {n: _extract_arrays(item, f"{path}.{n}", arrays) for n, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_arrays(each, f"{path}.{k}", arrays) for k, each in enumerate(value)]
+        return [_extract_arrays(item, f"{path}.{k}", arrays) for k, item in enumerate(value)]
     if not isinstance(value, str | int | float | None):
         raise TypeError(
             f"{path} is {a_type(value)}; expected texts, numbers, True, False, None, NumPy "
@@ -144,13 +144,13 @@ def _without_arrays(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any
     return value
 
 
-def _with_arrays(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def _insert_arrays(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """Return a value with its arrays back in their places."""
     if isinstance(value, dict):
         if set(value) == {ARRAY}:
             return arrays[value[ARRAY]]
-        return {name: _with_arrays(each, arrays) for name, each in value.items()}
-    return [_with_arrays(each, arrays) for each in value] if isinstance(value, list) else value
+        return {name: _insert_arrays(item, arrays) for name, item in value.items()}
+    return [_insert_arrays(item, arrays) for item in value] if isinstance(value, list) else value
 
 
 def checked_folder(name: str, folder: str | os.PathLike[str]) -> Path:

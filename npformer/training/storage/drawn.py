@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from npformer.training.distributed import as_communicator
+from npformer.training.distributed import communicator_of
 from npformer.training.storage.checkpoint_folder import CHECKPOINT, checked_folder
 from npformer.training.storage.model_file import (
     CheckpointError,
@@ -63,7 +63,7 @@ class Drawn:
         self._entries: dict[str, Any] | None = None
 
     @classmethod
-    def of_training(cls, checkpoint: Any, training: Mapping[str, Any]) -> Self:
+    def make_for_training(cls, checkpoint: Any, training: Mapping[str, Any]) -> Self:
         """Return what a call of `npformer.fit` with such arguments draws."""
         return cls(
             checkpoint,
@@ -78,7 +78,7 @@ class Drawn:
         """
         if self.folder is None:
             return draw()
-        with as_communicator(self.communicator).guard() as ranks:
+        with communicator_of(self.communicator).guard() as ranks:
             value = self._value(name, basis, draw) if ranks.rank == 0 else None
             return ranks.first(value)
 
@@ -97,7 +97,7 @@ class Drawn:
         try:
             in_smaller[np.array(smaller, dtype="int64")] = True
         except (IndexError, TypeError, ValueError, OverflowError) as error:
-            raise self.damaged() from error
+            raise self.error_of_file() from error
         return np.flatnonzero(~in_smaller), np.flatnonzero(in_smaller)
 
     def _value(self, name: str, basis: Mapping[str, Any], draw: Callable[[], Any]) -> Any:
@@ -123,12 +123,12 @@ class Drawn:
             entries: dict[str, Any] = json.loads(arrays[VALUES].tobytes())
             are_entries = all(entry.keys() == {"basis", "value"} for entry in entries.values())
         except (KeyError, ValueError, AttributeError) as error:
-            raise self.damaged() from error
+            raise self.error_of_file() from error
         if description["class"] != KIND or not are_entries:
-            raise self.damaged()
+            raise self.error_of_file()
         return entries
 
-    def damaged(self) -> CheckpointError:
+    def error_of_file(self) -> CheckpointError:
         """Return an error about the file."""
         path = DRAWN if self.folder is None else self.folder / DRAWN
         return CheckpointError(

@@ -33,15 +33,15 @@ class NameTakenError(FileExistsError):
         self.written = written
 
 
-def write_whole(path: Path, *parts: bytes | memoryview, overwrite: bool = True) -> None:
+def write_whole(path: Path, *chunks: bytes | memoryview, overwrite: bool = True) -> None:
     """Write a file, so that at every moment the old one or the new one is on disk.
 
     Data and folder are forced to disk. What earlier, interrupted writes of this file left behind is
     removed first. An OSError names the file. Without `overwrite`, see `replacement`.
     """
     with name_in_errors(path), replacement(path, overwrite=overwrite) as file:
-        for part in parts:
-            file.write(part)
+        for chunk in chunks:
+            file.write(chunk)
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def replacement(path: Path, *, overwrite: bool = True) -> Iterator[IO[bytes]]:
     with name_in_errors(path):
         path = path.resolve() if overwrite and path.is_symlink() else path
         remove_unfinished(path)
-        file = _begun(path)
+        file = _open_beside(path)
         if path.exists():
             shutil.copymode(path, file.name)
     unfinished = Path(file.name)
@@ -95,7 +95,7 @@ def _give_new_name(unfinished: Path, path: Path) -> None:
         raise NameTakenError(path, beside) from None
 
 
-def _begun(path: Path) -> IO[bytes]:
+def _open_beside(path: Path) -> IO[bytes]:
     """Return a new file beside another one, locked, so that no process takes it for a leftover."""
     while True:
         # The name is random because another process may be writing the same file.

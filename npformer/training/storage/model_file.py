@@ -71,15 +71,17 @@ def write_model_file(
         )
     # In the same order as in the file: safetensors takes an array's bytes as they are in memory.
     tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-    whole = memoryview(to_bytes(tensors))
-    begin = 8 + int.from_bytes(whole[:8], "little")
-    table, data = json.loads(bytes(whole[8:begin])), whole[begin:]
+    file_bytes = memoryview(to_bytes(tensors))
+    begin = 8 + int.from_bytes(file_bytes[:8], "little")
+    table, data = json.loads(bytes(file_bytes[8:begin])), file_bytes[begin:]
     metadata = {SUM: _NO_SUM, "npformer": text}
     # Written here, because safetensors would put the metadata in another order each time.
     entries = json.dumps({"__metadata__": metadata, **table}, separators=(",", ":")).encode()
     entries += b" " * (-len(entries) % 8)
     header = len(entries).to_bytes(8, "little") + entries
-    write_whole(path, _with_sum(header, _NO_SUM, _sha256(header, data)), data, overwrite=overwrite)
+    write_whole(
+        path, _add_checksum(header, _NO_SUM, _sha256(header, data)), data, overwrite=overwrite
+    )
 
 
 def read_model_file(
@@ -91,9 +93,9 @@ def read_model_file(
     """
     from safetensors.numpy import load as from_bytes
 
-    whole, description, damage = _read(path, force)
+    file_bytes, description, damage = _read(path, force)
     with _intact(path):
-        tensors = dict(sorted(from_bytes(whole).items()))  # whose order differs each time
+        tensors = dict(sorted(from_bytes(file_bytes).items()))  # whose order differs each time
     if damage:
         warnings.warn(f"{path}: {damage}; it was loaded anyway", CheckpointWarning, stacklevel=3)
     return description, tensors
@@ -153,8 +155,8 @@ def _read(path: Path, force: bool) -> tuple[bytes, dict[str, Any], str]:
             "configuration. Load its tensors with safetensors.numpy.load_file and copy "
             "them into model.parameters()"
         )
-    whole = path.read_bytes()
-    damage = _damage(whole, metadata.get(SUM))
+    file_bytes = path.read_bytes()
+    damage = _damage(file_bytes, metadata.get(SUM))
     if damage and not force:
         raise CheckpointError(
             f"{path} is damaged: {damage}, so it changed after it was saved. Copy or save it "
@@ -172,7 +174,7 @@ def _read(path: Path, force: bool) -> tuple[bytes, dict[str, Any], str]:
             f"{path} has format {version!r}; this npformer reads format {FORMAT}. Update npformer"
         )
     check_keys(path, metadata, ("npformer", SUM))
-    return whole, description, damage
+    return file_bytes, description, damage
 
 
 @contextmanager
@@ -198,12 +200,12 @@ def strict_json(text: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    pairs_by_name: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in pairs_by_name:
             raise ValueError(f"{name!r} comes twice")
-        found[name] = value
-    return found
+        pairs_by_name[name] = value
+    return pairs_by_name
 
 
 def _damage(whole: bytes, stated: str | None) -> str:
@@ -211,20 +213,20 @@ def _damage(whole: bytes, stated: str | None) -> str:
     if stated is None:
         return "its checksum is missing"
     begin = 8 + int.from_bytes(whole[:8], "little")
-    header = _with_sum(whole[:begin], stated, _NO_SUM)
+    header = _add_checksum(whole[:begin], stated, _NO_SUM)
     fits = _sha256(header, memoryview(whole)[begin:]) == stated
     return "" if fits else "it does not match its checksum"
 
 
-def _with_sum(header: bytes, old: str, new: str) -> bytes:
+def _add_checksum(header: bytes, old: str, new: str) -> bytes:
     # These bytes occur nowhere else: inside a JSON text each quote has a backslash before it.
     return header.replace(f'"{SUM}":"{old}"'.encode(), f'"{SUM}":"{new}"'.encode())
 
 
-def _sha256(*parts: bytes | memoryview) -> str:
+def _sha256(*chunks: bytes | memoryview) -> str:
     from hashlib import sha256
 
     digest = sha256()
-    for part in parts:
-        digest.update(part)
+    for chunk in chunks:
+        digest.update(chunk)
     return digest.hexdigest()

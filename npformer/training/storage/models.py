@@ -146,15 +146,15 @@ def model_description(model: Layer) -> dict[str, Any]:
     config, arguments = getattr(model, "config", None), getattr(model, "arguments", None)
     if isinstance(config, EncoderConfig):
         settings = config.to_dict()
-        given = {"dtype": model.dtype} if arguments is None else arguments()
+        settings_by_name = {"dtype": model.dtype} if arguments is None else arguments()
     else:
         settings = {}
-        given = {name: list(p.shape) for name, p in model.named_parameters().items()}
+        settings_by_name = {name: list(p.shape) for name, p in model.named_parameters().items()}
     return {
         "class": type(model).__name__,
         "config": settings,
-        "arguments": given,
-        "registered": plugin_names({**settings, **given}),
+        "arguments": settings_by_name,
+        "registered": plugin_names({**settings, **settings_by_name}),
         "frozen": list(model.frozen()),
     }
 
@@ -167,7 +167,7 @@ def tensors_of(model: Layer) -> dict[str, np.ndarray]:
 def model_of(path: Path, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Any:
     """Build a model from what a file holds; a CheckpointError names the file."""
     try:
-        model = _described(path, description, tensors)
+        model = _build_model(path, description, tensors)
     except CheckpointError:
         raise
     except Exception as error:  # a file may say anything, also to the builders of plugins
@@ -207,7 +207,7 @@ def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str
     return notes
 
 
-def _described(
+def _build_model(
     path: Path, description: Mapping[str, Any], tensors: Mapping[str, np.ndarray]
 ) -> Any:
     """Build the model that a description names, if the tensors can belong to it."""
@@ -220,9 +220,9 @@ def _described(
     if not isinstance(name, str) or name not in MODELS:
         raise ValueError(f"it holds a {name}; expected one of {', '.join(sorted(MODELS))}")
     check_keys(path, description, KEYS)
-    for part, form in (("config", dict), ("arguments", dict), ("frozen", list)):
-        if not isinstance(given := description.get(part), form):
-            raise ValueError(f"its {part!r} is {given!r}; expected a {form.__name__}")
+    for key, form in (("config", dict), ("arguments", dict), ("frozen", list)):
+        if not isinstance(value := description.get(key), form):
+            raise ValueError(f"its {key!r} is {value!r}; expected a {form.__name__}")
     kind, arguments = MODELS[name], description["arguments"]
     check_stated(description["config"], arguments, tensors)
     config = EncoderConfig.from_dict(description["config"])
@@ -243,11 +243,11 @@ def _refuse_misfits(path: Path, problems: str, *, given: bool = False) -> None:
 def _tell_non_finite(path: Path, tensors: Mapping[str, np.ndarray]) -> None:
     """Warn of weights that are NaN or infinite."""
     counts = {name: array.size - np.isfinite(array).sum() for name, array in tensors.items()}
-    if found := [f"{name} ({n} of {tensors[name].size})" for name, n in counts.items() if n]:
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    if non_finite := [f"{name} ({n} of {tensors[name].size})" for name, n in counts.items() if n]:
+        more = f" and {len(non_finite) - 3} more" if len(non_finite) > 3 else ""
         warnings.warn(
-            f"{path}: NaN or infinity is in {', '.join(found[:3])}{more}, so predictions will be "
-            "NaN or wrong. Was it saved after a training that diverged? Load an earlier file",
+            f"{path}: NaN or infinity is in {', '.join(non_finite[:3])}{more}, so predictions will "
+            "be NaN or wrong. Was it saved after a training that diverged? Load an earlier file",
             CheckpointWarning,
             stacklevel=5,
         )

@@ -66,7 +66,7 @@ def write_output(path: Path, *parts: bytes, overwrite: bool) -> None:
     if not is_stream(path):
         write_whole(path, *parts, overwrite=overwrite)
         return
-    with name_in_errors(path), _opened_stream(path) as stream:
+    with name_in_errors(path), _open_stream(path) as stream:
         stream.writelines(parts)
 
 
@@ -89,7 +89,7 @@ def _descriptor(path: Path) -> int | None:
     return int(named[1]) if named else STANDARD.get(str(path))
 
 
-def _opened_stream(path: Path) -> IO[bytes]:
+def _open_stream(path: Path) -> IO[bytes]:
     """Return a stream to write to. What has been printed comes first."""
     descriptor = _descriptor(path)
     if descriptor is None:

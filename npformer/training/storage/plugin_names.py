@@ -25,16 +25,16 @@ BY_SETTING: dict[str, Registry[Any]] = {
 
 def plugin_names(settings: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the names in a model's settings that plugins registered, with their modules."""
-    found = []
-    for registry, name in _named(settings):
+    plugins = []
+    for registry, name in _registered_names(settings):
         if name in registry.added():
             builder = registry[name]
             builder = builder.func if isinstance(builder, partial) else builder
             module = str(getattr(builder, "__module__", ""))
             # A plugin's file is loaded under a name that cannot be imported, so the file is named.
             module = getattr(sys.modules.get(module), PLUGIN_FILE, module)
-            found.append({"kind": registry.kind, "name": name, "module": module})
-    return found
+            plugins.append({"kind": registry.kind, "name": name, "module": module})
+    return plugins
 
 
 def missing_names(description: Mapping[str, Any]) -> dict[str, str]:
@@ -43,10 +43,10 @@ def missing_names(description: Mapping[str, Any]) -> dict[str, str]:
     needed: list[tuple[Registry[Any], str]] = []
     unusable = (AttributeError, KeyError, TypeError)  # somebody edited the file
     with suppress(*unusable):
-        for each in description["registered"]:
-            modules[each["kind"], each["name"]] = str(each["module"])
+        for plugin in description["registered"]:
+            modules[plugin["kind"], plugin["name"]] = str(plugin["module"])
     with suppress(*unusable):
-        needed += _named({**description["config"], **description["arguments"]})
+        needed += _registered_names({**description["config"], **description["arguments"]})
     return {
         f"the {registry.kind} {name!r}": modules.get((registry.kind, name), "")
         for registry, name in needed
@@ -71,7 +71,7 @@ def how_to_register(missing: Mapping[str, str]) -> str:
     )
 
 
-def _named(settings: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
+def _registered_names(settings: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
     """Yield each registered name in some settings, once, with its registry."""
     for setting, registry in BY_SETTING.items():
         value = settings.get(setting)

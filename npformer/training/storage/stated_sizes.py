@@ -29,8 +29,8 @@ def check_stated(config: Mapping[str, Any], arguments: Mapping[str, Any], tensor
     shown = max((n for array in tensors.values() for n in array.shape), default=0)
     numbers = sum(array.size for array in tensors.values())
     limits = {"n_layers": max(MOST_LAYERS, len(tensors)), "d_model": max(FLOOR, shown)}
-    of_parts = [each for each in arguments.values() if isinstance(each, Mapping)]
-    for name, value in chain(*(each.items() for each in (config, arguments, *of_parts))):
+    of_parts = [mapping for mapping in arguments.values() if isinstance(mapping, Mapping)]
+    for name, value in chain(*(mapping.items() for mapping in (config, arguments, *of_parts))):
         limit = limits.get(name, max(FLOOR, numbers))
         if type(value) is int and value > limit and name != "max_len":
             raise ValueError(

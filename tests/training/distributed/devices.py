@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 import npformer as nf
 from npformer.core import Link, arrays
-from npformer.training.distributed import as_communicator
+from npformer.training.distributed import communicator_of
 from tests import fake_device
 from tests.training.distributed.fake_nccl import STREAM, FakeNCCL
 from tests.training.distributed.train import keep, model_of, samples
@@ -37,7 +37,7 @@ class Waits(nf.Callback):
 
 def main(folder, way, settings):
     """Train a model with each mixer."""
-    ranks = as_communicator(MPI.COMM_WORLD)  # knows nothing of the devices of jobs before
+    ranks = communicator_of(MPI.COMM_WORLD)  # knows nothing of the devices of jobs before
     nccl = FakeNCCL(available=way != "missing" or ranks.rank < ranks.size - 1)
     device = f"0000:{0 if way == 'shared' else ranks.rank:02}"
     link = Link(nccl, stream=lambda: STREAM, device=lambda: device)

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from npformer.training.distributed import Communicator, RankFailed, as_communicator, mpi, world
+from npformer.training.distributed import Communicator, RankFailed, communicator_of, mpi, world
 
 
 def exchange(ranks):
@@ -66,11 +66,11 @@ def main(way):
 
         exchange(ranks)
         for n in (1, 2):  # with ranks from n on, two communicators
-            part = as_communicator(MPI.COMM_WORLD.Split(ranks.rank < n, ranks.rank))
+            part = communicator_of(MPI.COMM_WORLD.Split(ranks.rank < n, ranks.rank))
             assert part.size == (n if ranks.rank < n else ranks.size - n)
             assert (type(part) is Communicator) == (part.size == 1)
             exchange(part)
-        assert as_communicator(None).size == 1
+        assert communicator_of(None).size == 1
         try:  # ranks that know of a failure may go on together
             fail(ranks, "one")
         except (RankFailed, ValueError) as error:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from npformer.training.distributed import Communicator, as_communicator, launched_ranks
+from npformer.training.distributed import Communicator, communicator_of, number_of_launched_ranks
 from npformer.training.distributed.world import RANKS, SIZES
 from tests.training.distributed.ranks import ROOT, environment, needs_mpi, run_ranks
 from tests.training.distributed.talk import exchange
@@ -57,7 +57,7 @@ def test_shards_follow_each_other(size):
 @pytest.mark.parametrize("value", [3, "mpi", object()])
 def test_what_is_no_communicator(value):
     with pytest.raises(TypeError, match=r"communicator is .*expected npformer.distributed.world"):
-        as_communicator(value)
+        communicator_of(value)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_the_environment_tells_whether_there_is_a_launcher(monkeypatch, variable
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert launched_ranks() == n
+    assert number_of_launched_ranks() == n
 
 
 def run(code, **variables):
