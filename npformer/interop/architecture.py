@@ -15,7 +15,7 @@ Settings = Mapping[str, Any]
 """Names and values, such as those of config.json."""
 
 Weights = Mapping[str, Any]
-"""Weights by name, as others hold them."""
+"""Weights by name, as other libraries hold them."""
 
 Arrays = dict[str, np.ndarray]
 """Weights by name, on the host."""
@@ -23,30 +23,30 @@ Arrays = dict[str, np.ndarray]
 POSITIONS = "embed.positions.table"
 
 TABLES = "tokens", "types"
-"""Layers whose weights are tables of rows, not those of a linear map."""
+"""Layers whose weights are tables of rows, not matrices of linear maps."""
 
-OWN = {"gamma": "weight", "beta": "bias", "table": "weight"}
+THEIR_NAMES = {"gamma": "weight", "beta": "bias", "table": "weight"}
 """{our name of a parameter: theirs}, where they differ."""
 
 
 class Place(NamedTuple):
-    """What one of their arrays holds.
+    """The content of one of their arrays.
 
     Attributes
     ----------
     ours : tuple of str
-        The parameters in it, side by side along our last axis: queries, keys and values, or one.
-    turned : bool
-        Whether theirs is (out, in), and ours (in, out).
+        Our parameters in it, side by side along our last axis: queries, keys and values, or one.
+    transposed : bool
+        Whether their array is (out, in), and ours (in, out).
     """
 
     ours: tuple[str, ...]
-    turned: bool
+    transposed: bool
 
 
 @dataclass(frozen=True)
 class Head:
-    """The layers of a task, on top of an encoder.
+    """The layers for a task, on top of an encoder.
 
     Attributes
     ----------
@@ -56,22 +56,22 @@ class Head:
     pooling : str
         The pooling of a `SequenceClassifier` that computes the same.
     layers : mapping of str to str
-        {our layer: their layer}, of layers with a weight and a bias; or of parameters.
+        {our layer: their layer}, for layers with a weight and a bias; or for single parameters.
     settings : mapping of str to object
-        Their settings with which a head of this class computes the same.
+        The values of their settings with which a head of this class computes the same.
     flags : mapping of str to str
-        {our argument: their setting}, of biases that it may have.
+        {our argument: their setting}, for optional biases.
     decoder : str
-        The layer that turns features into logits, if there is one of its own besides the table of
-        the embeddings. Its bias may be stored under a second name: that of "output.bias" in
-        `layers`.
+        The layer that computes logits from features, if it is separate from the table of
+        embeddings. Its bias may be stored under a second name, which `layers` has for
+        "output.bias".
     activation : str
-        Our name of its activation, if it is always the same.
+        Our name of its activation, if that is fixed.
     activation_key : str
-        The key of its activation in config.json, if it has one. A head with neither has the
-        encoder's.
+        The key of its activation in config.json, if it has one. A head without `activation` and
+        `activation_key` has the activation of the encoder.
     other_tasks : sequence of str
-        The ends of the names of other classes that have its layers, and more.
+        The ends of the names of other classes, which have these layers and more.
     """
 
     task: str
@@ -85,13 +85,14 @@ class Head:
     other_tasks: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
-        """Return our names of its parameters."""
-        own = ".weight", ".bias", ".gamma"
-        return [
-            name
-            for layer in self.layers
-            for name in ([layer] if layer.endswith(own) else [f"{layer}.weight", f"{layer}.bias"])
-        ]
+        """Return our names of the parameters."""
+        names = []
+        for name in self.layers:
+            if name.endswith((".weight", ".bias", ".gamma")):  # a single parameter
+                names.append(name)
+            else:
+                names += [f"{name}.weight", f"{name}.bias"]
+        return names
 
     def fits(self, hf_config: Settings) -> bool:
         """Return whether a configuration has the settings, or leaves them out."""
@@ -100,51 +101,51 @@ class Head:
 
 @dataclass(frozen=True)
 class Architecture:
-    """How transformers stores a family of models: a table of ``architectures.toml``.
+    """How transformers stores a family of models; made from a table of ``architectures.toml``.
 
     Attributes
     ----------
     model_type, family, prefix : str
-        In config.json; in the names of classes; and before the names of weights, if there is a
-        head: "bert", "Bert" (BertModel), "bert.".
+        Its name in config.json, its name in classes, and the prefix of its weights if there is a
+        head: "bert", "Bert" (as in BertModel), "bert.".
     settings : mapping of str to str
         {our setting: their key in config.json}; {side} stands for encoder and decoder.
     activations : mapping of str to str
         {their name: our name}.
     fixed : mapping of str to object
-        Our settings that all models of the family have.
+        Our settings that have the same value in all models of the family.
     only : mapping of str to object
-        Their settings of which npformer supports one value; null is the same as not set.
+        Their settings for which npformer supports only one value; null means not set.
     same : mapping of str to str
-        {their setting: another one, which it has to equal}, such as a second name of it.
+        {their setting: another of their settings that must be equal}, such as a second name.
     defaults : mapping of str to object
-        The values of their keys that a config.json leaves out.
+        The values of their keys if config.json leaves them out.
     layers : mapping of str to str
-        {our layer: their layer}; {i} stands for the number of a block. Those of ours that have the
-        same lie side by side in it.
+        {our layer: their layer}; {i} stands for the number of a block. If several of ours have the
+        same layer, their weights are side by side in it.
     pretraining : sequence of str
         Prefixes of the layers of pretraining tasks, which npformer does not have.
     buffers : sequence of str
-        The ends of the names of constants in older files, which are ignored.
+        The ends of the names of constants in older files; these arrays are ignored.
     heads : sequence of Head
     masked : Head, optional
-        That of a `MaskedLanguageModel`.
+        The head of a `MaskedLanguageModel`.
     thetas : mapping of str to str
-        {kind of layer: older name of its theta}, with rotary positional encoding: "full_attention",
-        and "sliding_attention" if some layers have a window.
+        With rotary positional encoding, {kind of layer: older name of its theta}. The kinds are
+        "full_attention", and "sliding_attention" if some layers have a window.
     half_window : str
-        Their key of half a window's width, which counts if it is set.
+        Their key for half the width of a window, which takes precedence if it is set.
     unused : mapping of str to object
         Our settings that have no effect in the family, and their values.
     token_types : bool
-        Whether their tokenizer tells the two texts of a pair apart.
+        Whether their tokenizer gives the two texts of a pair different token types.
     positions_after_padding : bool
-        Whether the first token has the position pad_token_id + 1. No token uses the rows before
-        it: they are cut off when weights are read, and put back when they are written.
+        Whether the first token has position pad_token_id + 1. No token uses the rows before it;
+        reading removes them, and writing restores them.
     model_class : str
         The end of the class's name.
     conv1d : bool
-        Whether the weights of linear layers in blocks are (in, out), as ours.
+        Whether linear layers in blocks have weights (in, out), like ours.
     """
 
     model_type: str
@@ -170,88 +171,103 @@ class Architecture:
     conv1d: bool = False
 
     def class_name(self, head: Head | None = None) -> str:
-        """Return the name of their class: BertModel, or the one with a head."""
+        """Return the name of their class, such as BertModel, or of their class with a head."""
         return self.family + (self.model_class if head is None else f"For{head.task}")
 
-    def head_of(
-        self, hf_config: Settings, among: Iterable[Head | None] | None = None
-    ) -> Head | None:
-        """Return the head that a configuration names, among `heads` or among others; or None."""
+    def find_head(self, hf_config: Settings, heads: Iterable[Head] | None = None) -> Head | None:
+        """Return the one of `heads` that a configuration names, or None; by default of its own."""
         classes = hf_config.get("architectures") or ()
-        for head in self.heads if among is None else among:
-            if head is None:
-                continue
+        for head in self.heads if heads is None else heads:
             class_names = {f"{self.family}For{task}" for task in (head.task, *head.other_tasks)}
             if class_names.intersection(classes) and head.fits(hf_config):
                 return head
         return None
 
-    def unused_positions(self, hf_config: Settings) -> int:
+    def n_unused_positions(self, hf_config: Settings) -> int:
         """Return how many rows at the start of the position table no token uses."""
         if not self.positions_after_padding:
             return 0
-        most = checks.positive("vocab_size", hf_config.get("vocab_size")) - 1
-        return 1 + checks.whole("pad_token_id", hf_config["pad_token_id"], at_least=0, at_most=most)
+        vocab_size = checks.positive("vocab_size", hf_config.get("vocab_size"))
+        padding_id = hf_config["pad_token_id"]
+        checks.whole("pad_token_id", padding_id, at_least=0, at_most=vocab_size - 1)
+        return 1 + int(padding_id)
 
-    def with_head(self, head: Head) -> Architecture:
-        """Return how a model with a head is stored."""
-        pooler = not head.pooling or head.pooling.startswith("pooler")
-        own = {o: self.prefix + t for o, t in self.layers.items() if pooler or o != "pool.dense"}
-        return replace(self, layers=own | dict(head.layers))
+    def add_head(self, head: Head) -> Architecture:
+        """Return the architecture with a head on top."""
+        has_pooler = not head.pooling or head.pooling.startswith("pooler")
+        layers = {ours: self.prefix + theirs for ours, theirs in self.layers.items()}
+        if not has_pooler:
+            layers.pop("pool.dense", None)
+        return replace(self, layers=layers | dict(head.layers))
 
     def places(self, names: Iterable[str]) -> dict[str, Place]:
-        """Return {their name: what it holds} for those of our parameters that the family has."""
-        found: dict[str, Place] = {}
+        """Return {name of their array: its content} for our parameters that the family has."""
+        places: dict[str, Place] = {}
         for name in names:
-            if (place := self._place(name)) is not None:
-                theirs, turned = place
-                before = found[theirs].ours if theirs in found else ()
-                found[theirs] = Place((*before, name), turned)
-        return found
+            location = self._locate(name)
+            if location is None:
+                continue
+            theirs, transposed = location
+            names_before = places[theirs].ours if theirs in places else ()
+            places[theirs] = Place((*names_before, name), transposed)
+        return places
 
-    def _place(self, ours: str) -> tuple[str, bool] | None:
-        """Return their name of one of our parameters, and whether theirs is turned."""
-        number = re.search(r"\.(\d+)\.", ours)
-        name = ours if number is None else ours.replace(number[0], ".{i}.", 1)
-        layer, _, own = name.rpartition(".")
-        if name not in self.layers and layer not in self.layers:
+    def _locate(self, name: str) -> tuple[str, bool] | None:
+        """Return their name of one of our parameters, and whether their array is transposed.
+
+        None if the family does not have it.
+        """
+        block = re.search(r"\.(\d+)\.", name)
+        if block is not None:
+            name = name.replace(block[0], ".{i}.", 1)
+        layer, _, parameter = name.rpartition(".")
+        if name in self.layers:
+            theirs = self.layers[name]
+        elif layer in self.layers:
+            theirs = f"{self.layers[layer]}.{THEIR_NAMES.get(parameter, parameter)}"
+        else:
             return None
-        theirs = self.layers.get(name, f"{self.layers.get(layer)}.{OWN.get(own, own)}")
-        linear = own == "weight" and layer.rpartition(".")[2] not in TABLES
-        turned = linear and not (self.conv1d and number is not None)
-        return theirs if number is None else theirs.replace("{i}", number[1]), turned
+        is_linear = parameter == "weight" and layer.rpartition(".")[2] not in TABLES
+        transposed = is_linear and not (self.conv1d and block is not None)
+        if block is not None:
+            theirs = theirs.replace("{i}", block[1])
+        return theirs, transposed
 
-    def ours(self, names: Iterable[str], state: Weights) -> Arrays:
+    def our_arrays(self, names: Iterable[str], state: Weights) -> Arrays:
         """Return their arrays under our names and in our layout: views."""
-        found: Arrays = {}
+        arrays: Arrays = {}
         for theirs, place in self.places(names).items():
-            array = state[theirs].T if place.turned else state[theirs]
-            parts = np.split(array, len(place.ours), axis=-1)
-            found |= zip(place.ours, parts, strict=True)
-        return found
+            array = state[theirs].T if place.transposed else state[theirs]
+            columns = np.split(array, len(place.ours), axis=-1)
+            arrays |= zip(place.ours, columns, strict=True)
+        return arrays
 
-    def theirs(self, values: Weights) -> Arrays:
+    def their_arrays(self, values: Weights) -> Arrays:
         """Return our arrays under their names and in their layout: copies, on the host."""
-        found: Arrays = {}
+        arrays: Arrays = {}
         for theirs, place in self.places(values).items():
             joined = np.concatenate([to_numpy(values[name]) for name in place.ours], axis=-1)
-            found[theirs] = np.ascontiguousarray(joined.T if place.turned else joined)
-        return found
+            arrays[theirs] = np.ascontiguousarray(joined.T if place.transposed else joined)
+        return arrays
 
     def load(self, model: Layer, state: Weights) -> None:
-        """Set the weights of a model; ValueError if their arrays are not those of the model."""
-        values, expected = values_of(model), {}
+        """Set the weights of a model; ValueError if names, shapes or dtypes do not match."""
+        values = values_of(model)
+        expected = {}
         for theirs, place in self.places(values).items():
-            *shape, last = values[place.ours[0]].shape
-            shape = [*shape, last * len(place.ours)]
-            zero = np.zeros((), values[place.ours[0]].dtype)
-            expected[theirs] = np.broadcast_to(zero, shape[::-1] if place.turned else shape)
-        if problems := checks.misfits(state, expected):
+            first = values[place.ours[0]]
+            shape = [*first.shape[:-1], first.shape[-1] * len(place.ours)]
+            if place.transposed:
+                shape.reverse()
+            zero = np.zeros((), first.dtype)
+            expected[theirs] = np.broadcast_to(zero, shape)
+        problems = checks.misfits(state, expected)
+        if problems:
             raise ValueError(
                 f"state does not fit hf_config: {problems}. Expected the weights of the "
                 f"{self.class_name()} that this configuration belongs to"
             )
-        for name, array in self.ours(values, state).items():
+        for name, array in self.our_arrays(values, state).items():
             values[name][...] = array
 
 

@@ -1,7 +1,7 @@
-"""A head on pooled tokens: sentence-transformers has a module for it, but transformers no class.
+"""A head on pooled tokens: sentence-transformers has a module for it, transformers has no class.
 
 ``transformers.AutoModel`` loads the folder's encoder. ``SentenceTransformer(folder)`` computes the
-logits, with the modules Transformer, Pooling and Dense.
+logits with the modules Transformer, Pooling and Dense.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from npformer.core import checks, to_numpy
 from npformer.data.json_file import read_json_if_there
 from npformer.interop.architecture import Head, Settings, values_of
 from npformer.interop.folder import WEIGHTS, read_weights
-from npformer.interop.heads import TrainedHead, trained_head
+from npformer.interop.heads import TrainedHead, make_trained_head
 from npformer.interop.sentences import MODULES, module_paths
 from npformer.models.trainable import SequenceClassifier
 from npformer.models.trainable.text_encoder import TextEncoder
@@ -54,7 +54,8 @@ def read_dense_head(
             f"{settings.get('bias', True)}; expected {IDENTITY!r} and True, as npformer has"
         )
     n = checks.positive(f"out_features in {path}", settings.get("out_features"))
-    state, d_model = read_weights(path, encoder.dtype, {}), encoder.config.d_model
+    d_model = encoder.config.d_model
+    state = read_weights(path, encoder.dtype, {})
     shapes = {name: array.shape for name, array in state.items()}
     if shapes != {"linear.weight": (n, d_model), "linear.bias": (n,)}:
         raise ValueError(
@@ -62,4 +63,4 @@ def read_dense_head(
             f"{d_model}, the encoder's features, and linear.bias"
         )
     arrays = {"classify.weight": state["linear.weight"].T, "classify.bias": state["linear.bias"]}
-    return trained_head(Head("", pooling, LAYERS), arrays, hf_config)
+    return make_trained_head(Head("", pooling, LAYERS), arrays, hf_config)

@@ -1,4 +1,4 @@
-"""Encoders' folders: a `TextEncoder`."""
+"""Families of encoders, which are read as a `TextEncoder`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from npformer.models import EncoderConfig
 from npformer.models.trainable import MaskedLanguageModel, SequenceClassifier
 from npformer.models.trainable.text_encoder import TextEncoder
 
-OF_TASKS = ("classifier.", "pre_classifier.", "qa_outputs.")
-"""Prefixes of layers on top of the encoder that were trained for a task; it has none of them."""
+TASK_PREFIXES = ("classifier.", "pre_classifier.", "qa_outputs.")
+"""Prefixes of the layers for a task, which are not part of the encoder."""
 
 
 class EncoderFamily(Family):
@@ -22,28 +22,28 @@ class EncoderFamily(Family):
 
     models = TextEncoder, SequenceClassifier, MaskedLanguageModel
 
-    def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
+    def standardize(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
         """Return the settings, and the encoder's weights under newer names without prefix.
 
-        Rows of the table of positions that no token uses are left out.
+        Rows of the position table that no token uses are removed.
         """
         advice = "Write {k: v.numpy() for k, v in model.state_dict().items()}"
         checks.instance("state", state, Mapping, advice)
         for name in state:
             checks.text("a name in state", name)
-        arrays = self._without_prefix(state)
-        for positions in self.places([POSITIONS]):  # rotary ones have no table
+        arrays = self._standardize_names(state)
+        for positions in self.places([POSITIONS]):  # none with rotary encoding
             if positions in arrays:
-                arrays[positions] = arrays[positions][self.unused_positions(hf_config) :]
+                arrays[positions] = arrays[positions][self.n_unused_positions(hf_config) :]
         return hf_config, arrays
 
-    def _without_prefix(self, state: Weights) -> Arrays:
+    def _standardize_names(self, state: Weights) -> Arrays:
         """Return the encoder's weights under newer names without prefix."""
-        left_out = (*OF_TASKS, *self.pretraining)
+        ignored_prefixes = (*TASK_PREFIXES, *self.pretraining)
         prefix = self.prefix if any(name.startswith(self.prefix) for name in state) else ""
         arrays: Arrays = {}
         for name, array in state.items():
-            if name.startswith(left_out) or name.endswith(self.buffers):
+            if name.startswith(ignored_prefixes) or name.endswith(self.buffers):
                 continue
             newer = newer_name(name.removeprefix(prefix))
             if newer in arrays:
@@ -51,53 +51,59 @@ class EncoderFamily(Family):
             arrays[newer] = array
         return arrays
 
-    def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., TextEncoder]:
-        """Return what makes an encoder of these settings, with a pooler if the weights have one."""
+    def model_factory(
+        self, hf_config: Settings, state: Arrays, padding: str
+    ) -> Callable[..., TextEncoder]:
+        """Return a function that makes an encoder of these settings.
+
+        It has a pooler if the weights have one.
+        """
         ours = self.our_settings(hf_config)
-        unused = self.unused_positions(hf_config)
-        if ours["max_len"] <= unused:
+        n_unused = self.n_unused_positions(hf_config)
+        if ours["max_len"] <= n_unused:
             raise ValueError(
-                f"hf_config has {ours['max_len']} positions, and the first {unused} of them are "
-                "before that of the first token; expected more"
+                f"hf_config has {ours['max_len']} positions, and no token uses the first "
+                f"{n_unused}; expected more positions"
             )
-        ours["max_len"] -= unused
+        ours["max_len"] -= n_unused
         config = EncoderConfig(
             **ours,
             **self.unused,
-            position_padding_id=unused - 1 if unused else None,
+            position_padding_id=n_unused - 1 if n_unused else None,
             padding=padding,
         )
         pooler = f"{self.layers.get('pool.dense')}.weight" in state
         return partial(TextEncoder, config, int(hf_config["vocab_size"]), pooler=pooler)
 
     def foreign(self, model: TextEncoder | SequenceClassifier | MaskedLanguageModel) -> list[str]:
-        """Return descriptions of what a model has and the family has not."""
-        vectors = ["feature vectors instead of token ids"] if model.vocab_size is None else []
-        return self.foreign_settings(model.config) + vectors
+        """Return descriptions of what a model has and the family does not have."""
+        differences = self.foreign_settings(model.config)
+        if model.vocab_size is None:
+            differences.append("feature vectors instead of token ids")
+        return differences
 
     def settings_of(
         self, model: TextEncoder | SequenceClassifier | MaskedLanguageModel, before: Settings
     ) -> dict[str, Any]:
         """Return the settings as config.json has them."""
-        ids = (
+        vocab_size = model.vocab_size or 0
+        possible_padding_ids = (
             before.get("pad_token_id"),
             getattr(model, "padding_id", None),
             model.config.position_padding_id,
             self.defaults["pad_token_id"],
         )
-        size = model.vocab_size or 0
-        written = {
-            **self.their_settings(model.config),
-            "vocab_size": size,
-            "pad_token_id": next((id for id in ids if id is not None and id < size), None),
-        }
+        padding_ids = [id for id in possible_padding_ids if id is not None and id < vocab_size]
+        settings = self.their_settings(model.config)
+        settings["vocab_size"] = vocab_size
+        settings["pad_token_id"] = padding_ids[0] if padding_ids else None
         if before.get(self.half_window) is not None:
-            written[self.half_window] = written[self.settings["window"]] // 2
-        written[self.settings["max_len"]] += self.unused_positions(written)
-        return written
+            settings[self.half_window] = settings[self.settings["window"]] // 2
+        settings[self.settings["max_len"]] += self.n_unused_positions(settings)
+        return settings
 
 
 def newer_name(name: str) -> str:
-    """Return the name that a parameter of a layer norm has in newer files."""
+    """Return the name of a parameter in newer files; those of LayerNorm differ in older ones."""
     older = name.replace("LayerNorm.gamma", "LayerNorm.weight")
     return older.replace("LayerNorm.beta", "LayerNorm.bias")

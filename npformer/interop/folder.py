@@ -26,13 +26,13 @@ OTHER_WEIGHTS = (
 )
 
 SENTENCES = "modules.json", "sentence_bert_config.json"
-"""Files that make of an encoder a sentence encoder."""
+"""Files whose presence makes an encoder a sentence encoder."""
 
 FLOATS = ("F64", "F32", "F16", "BF16")
-"""Kinds of numbers that weights may have in a file."""
+"""Types of numbers that weights may have in a file."""
 
 
-def checked_folder(folder: str | os.PathLike[str]) -> Path:
+def check_folder(folder: str | os.PathLike[str]) -> Path:
     """Check that a path is a folder, and return it."""
     path = checks.path("folder", folder)
     if path.is_file():
@@ -58,10 +58,11 @@ def read_config(folder: Path) -> dict[str, Any]:
         checks.instance(f"architectures in {CONFIG}", config.get("architectures") or [], list)
         _check_not_quantized(folder, config)
         return config
-    if inside := sorted((folder / "snapshots").glob(f"*/{CONFIG}")):
+    versions = sorted((folder / "snapshots").glob(f"*/{CONFIG}"))
+    if versions:
         raise FileNotFoundError(
-            f"{folder} is a model in the cache of huggingface_hub, which keeps versions of it; "
-            f"expected one of them: {inside[-1].parent}"
+            f"{folder} is a model in the cache of huggingface_hub, which holds several versions; "
+            f"expected the folder of one: {versions[-1].parent}"
         )
     if (folder / "adapter_config.json").is_file():
         raise FileNotFoundError(
@@ -84,17 +85,17 @@ def _check_not_quantized(folder: Path, config: Settings) -> None:
     raise ValueError(
         f"{folder / CONFIG} says that the weights are quantized by {method} "
         "(quantization_config), which npformer does not read; expected weights that are numbers "
-        f"of the kinds {', '.join(FLOATS)}. Take the folder of the model before it was quantized"
+        f"of the types {', '.join(FLOATS)}. Take the folder of the model before it was quantized"
     )
 
 
 def check_floats(arrays: Arrays, constants: tuple[str, ...]) -> None:
-    """Raise ValueError for weights that are integers; names of others end in `constants`."""
+    """Raise ValueError for weights that are integers; the names of constants end in `constants`."""
     for name, array in arrays.items():
         if array.dtype.kind != "f" and not name.endswith(constants):
             raise ValueError(
                 f"{name} holds {array.dtype}, as quantized weights do, which npformer does not "
-                f"read; expected numbers of the kinds {', '.join(FLOATS)}. Take the folder of the "
+                f"read; expected numbers of the types {', '.join(FLOATS)}. Take the folder of the "
                 "model before it was quantized"
             )
 
@@ -108,13 +109,14 @@ def read_weights(folder: Path, dtype: str | None, hf_config: Settings) -> Arrays
     files, indexed_names = _files(folder, hf_config)
     for file in files:
         arrays |= _read(file)
-    if indexed_names and (different := indexed_names ^ arrays.keys()):
+    differences = indexed_names ^ arrays.keys()
+    if indexed_names and differences:
         raise ValueError(
-            f"{folder}: {INDEX} and the files that it names differ about {min(different)}; "
+            f"{folder}: {INDEX} and the files that it names differ about {min(differences)}; "
             "expected the same arrays in both. Copy the folder again"
         )
     if dtype is None:
-        dtype = _usual_dtype(arrays)
+        dtype = _default_dtype(arrays)
     with np.errstate(over="ignore"):  # a number that becomes infinite is an error below
         for name, array in arrays.items():
             if array.dtype.kind == "f":
@@ -123,10 +125,10 @@ def read_weights(folder: Path, dtype: str | None, hf_config: Settings) -> Arrays
     return arrays
 
 
-def _usual_dtype(arrays: Arrays) -> str:
+def _default_dtype(arrays: Arrays) -> str:
     """Return float64 if all floats are float64, else float32."""
-    kinds = {array.dtype.name for array in arrays.values() if array.dtype.kind == "f"}
-    return "float64" if kinds == {"float64"} else "float32"
+    dtypes = {array.dtype.name for array in arrays.values() if array.dtype.kind == "f"}
+    return "float64" if dtypes == {"float64"} else "float32"
 
 
 def _check_names_and_numbers(folder: Path, arrays: Arrays, dtype: str) -> None:
@@ -142,34 +144,40 @@ def _check_names_and_numbers(folder: Path, arrays: Arrays, dtype: str) -> None:
 
 
 def path_in(folder: Path, path: object, where: Path) -> Path:
-    """Return a path that a file, `where`, names relative to a folder, and in it."""
-    parts = PureWindowsPath(str(path)) if isinstance(path, str) else None  # both "/" and "\\"
-    wrong = parts is None or parts.anchor or ".." in parts.parts or len(str(path)) > 255
-    if wrong or not str(path).isprintable():
+    """Return the path that file `where` names, relative to a folder; it must be inside."""
+    if not isinstance(path, str) or not _is_inside(path):
         raise ValueError(f"{where} names the path {path!r}; expected one in its folder")
-    return folder / str(path)
+    return folder / path
+
+
+def _is_inside(path: str) -> bool:
+    """Return whether a relative path stays inside its folder, on any system."""
+    if len(path) > 255 or not path.isprintable():
+        return False
+    windows_path = PureWindowsPath(path)  # takes both "/" and "\\" as separators
+    return not windows_path.anchor and ".." not in windows_path.parts
 
 
 def _files(folder: Path, hf_config: Settings) -> tuple[Iterable[Path], Set[str]]:
-    """Return the files of weights, and the names in them if an index says them."""
+    """Return the files of weights, and the names of their arrays if there is an index."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS], set()
     if (folder / INDEX).is_file():
-        return _indexed_files(folder)
+        return _read_index(folder)
     other = next((name for name in OTHER_WEIGHTS if (folder / name).is_file()), None)
     if other is None:
         raise FileNotFoundError(
             f"{folder} has no weights; expected {WEIGHTS}, or {INDEX} and the parts that it names"
         )
-    kind = next(iter(hf_config.get("architectures") or ()), "AutoModel")
+    class_name = next(iter(hf_config.get("architectures") or ()), "AutoModel")
     raise ValueError(
         f"{folder} has its weights in {other}; expected {WEIGHTS}, because npformer reads "
         "safetensors only, which cannot run code. Convert them once, with transformers: "
-        f"transformers.{kind}.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
+        f"transformers.{class_name}.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
     )
 
 
-def _indexed_files(folder: Path) -> tuple[Iterable[Path], Set[str]]:
+def _read_index(folder: Path) -> tuple[Iterable[Path], Set[str]]:
     """Return the files that an index names, and the names of the arrays in them."""
     index = folder / INDEX
     file_of_array = read_json(index).get("weight_map")
@@ -186,43 +194,48 @@ def _indexed_files(folder: Path) -> tuple[Iterable[Path], Set[str]]:
 
 
 def _read(file: Path) -> Arrays:
+    """Return the arrays of a safetensors file."""
     from safetensors import SafetensorError, safe_open
 
     check_is_no_pointer(file)
     try:
-        with safe_open(str(file), framework="np") as opened:
-            kinds = {name: opened.get_slice(name).get_dtype() for name in list(opened.keys())}
-            for name, kind in kinds.items():
-                if kind not in FLOATS and not kind.startswith(("I", "U", "BOOL")):
+        with safe_open(str(file), framework="np") as tensors:
+            dtypes = {name: tensors.get_slice(name).get_dtype() for name in list(tensors.keys())}
+            arrays = {}
+            for name, dtype in dtypes.items():
+                if dtype not in FLOATS and not dtype.startswith(("I", "U", "BOOL")):
                     raise ValueError(
-                        f"{file}: {name} has numbers of the kind {kind}; expected one of "
+                        f"{file}: {name} has numbers of the type {dtype}; expected one of "
                         f"{', '.join(FLOATS)}. Quantized weights are not read: take the folder "
                         "of the model before it was quantized"
                     )
-            arrays = {n: opened.get_tensor(n) for n, kind in kinds.items() if kind != "BF16"}
+                if dtype != "BF16":
+                    arrays[name] = tensors.get_tensor(name)
     except SafetensorError as error:
         raise ValueError(
-            f"{file} is not a whole safetensors file: it is damaged, cut short or of another kind "
-            f"({error}). Copy it again"
+            f"{file} is not a complete safetensors file: it is damaged, cut short or of another "
+            f"type ({error}). Copy it again"
         ) from error
-    return arrays | _bfloat16(file) if "BF16" in kinds.values() else arrays
+    if "BF16" in dtypes.values():
+        arrays |= _read_bfloat16(file)
+    return arrays
 
 
-def _bfloat16(file: Path) -> Arrays:
-    """Return as float32 the arrays stored as the upper half of a float32's bits."""
+def _read_bfloat16(file: Path) -> Arrays:
+    """Return the arrays in bfloat16, the upper half of a float32's bits, as float32."""
     from safetensors import deserialize
 
-    return {
-        name: (np.frombuffer(stored["data"], "<u2").astype("uint32") << 16)
-        .view("float32")
-        .reshape(stored["shape"])
-        for name, stored in deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
-        if stored["dtype"] == "BF16"
-    }
+    arrays = {}
+    tensors = deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
+    for name, tensor in tensors:
+        if tensor["dtype"] == "BF16":
+            upper_bits = np.frombuffer(tensor["data"], "<u2").astype("uint32")
+            arrays[name] = (upper_bits << 16).view("float32").reshape(tensor["shape"])
+    return arrays
 
 
 def write_contents(folder: Path, contents: Mapping[str, Any], overwrite: bool) -> None:
-    """Write files, {name: bytes, or content for JSON}; FileExistsError if there are such files."""
+    """Write files, {name: bytes, or content for JSON}; FileExistsError if one exists already."""
     existing = [name for name in contents if os.path.lexists(folder / name)]
     if existing:
         _check_replaceable(folder, contents, existing, overwrite)
@@ -236,7 +249,7 @@ def write_contents(folder: Path, contents: Mapping[str, Any], overwrite: bool) -
 def _check_replaceable(
     folder: Path, contents: Mapping[str, Any], existing: list[str], overwrite: bool
 ) -> None:
-    """Raise FileExistsError if existing files may not be replaced, or one would be left over."""
+    """Raise FileExistsError if existing files may not be replaced, or an old one would remain."""
     if not overwrite:
         raise FileExistsError(
             f"{folder} has {', '.join(existing)} already; expected a new folder. To replace "
@@ -245,6 +258,6 @@ def _check_replaceable(
     for name in SENTENCES:
         if (folder / name).exists() and name not in contents:
             raise FileExistsError(
-                f"{folder} has {name} of the model before, which would be read with the new one; "
+                f"{folder} has {name} of the previous model, which would be read with the new one; "
                 "expected none. Remove it, or name another folder"
             )

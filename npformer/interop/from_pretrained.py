@@ -20,13 +20,12 @@ from npformer.interop.family import Family
 from npformer.interop.folder import (
     CONFIG,
     check_floats,
-    checked_folder,
+    check_folder,
     read_config,
     read_weights,
 )
 from npformer.interop.heads import TrainedHead, read_head
 from npformer.interop.masked_head import read_masked_head
-from npformer.interop.origin import Origin, read_tokenizer_files, tokenizer_or_error
 from npformer.interop.pretrained_encoder import PretrainedEncoder
 from npformer.interop.sentences import (
     POOLINGS,
@@ -34,6 +33,7 @@ from npformer.interop.sentences import (
     module_paths,
     read_sentence_settings,
 )
+from npformer.interop.source_folder import SourceFolder, read_tokenizer_files, tokenizer_or_error
 from npformer.interop.tokenizers import MarianTokenizer, read_tokenizer
 from npformer.interop.tokenizers.read_tokenizer import END_OF_TEXT
 from npformer.interop.writers import PretrainedTranslator, PretrainedWriter
@@ -62,18 +62,19 @@ def from_pretrained(
         tokenizer.json, vocab.txt, or vocab.json and merges.txt. Files of sentence-transformers
         (modules.json, 1_Pooling, sentence_bert_config.json) are respected.
     dtype : {"float32", "float64"}, optional
-        None: float64 if the file is, and otherwise float32, also for float16 and bfloat16.
+        None: float64 if the file has only float64, otherwise float32, also for 16 bits.
     pooling : {"mean", "first", "max"}, optional
-        How `PretrainedEncoder.embed` turns a text's tokens into one vector. None: as the folder
-        says, or the mean.
+        How `PretrainedEncoder.embed` turns a text's tokens into one vector. None: the pooling in
+        the folder's files, or the mean.
     normalize : bool, optional
         Whether these vectors are scaled to norm 1. None: yes for sentence encoders, unless their
         modules.json has no Normalize.
     max_len : int, optional
-        The most tokens of a text, special ones included; None: as the folder says.
+        Maximum number of tokens of a text, with special tokens. None: the limit in the folder's
+        files.
     padding : {"refuse", "per_length", "zero"}
-        What FNet does about padding: see `EncoderConfig`. With "per_length" a text has the same
-        vectors whatever else is in its batch: those that transformers gives it alone.
+        How FNet handles padding: see `EncoderConfig`. With "per_length" a text has the same vectors
+        in every batch: those that transformers computes for the text alone.
 
     Returns
     -------
@@ -85,88 +86,95 @@ def from_pretrained(
     Raises
     ------
     FileNotFoundError
-        There is no such folder, or a file of it is missing.
+        The folder, or a file in it, does not exist.
     ValueError
-        The folder holds something else: another kind of model, other files of weights, weights
-        that do not fit its config.json.
+        The folder holds another type of model, weights in another format, or weights that do not
+        fit config.json.
     """
-    path = checked_folder(folder)
+    path = check_folder(folder)
     if dtype is not None:
         checks.choice("dtype", dtype, checks.FLOATS)
     sentences = read_sentence_settings(path)
-    inside = module_paths(path).get("Transformer", path)  # the encoder may have its own folder
-    stated = read_config(inside)
-    family = family_of(stated, str(inside / CONFIG))
-    encodes = isinstance(family, EncoderFamily)
-    options: dict[str, Any] = {"pooling": pooling, "normalize": normalize, "max_len": max_len}
-    options = {name: value for name, value in options.items() if value is not None}
-    if options and not encodes:
+    model_folder = module_paths(path).get(
+        "Transformer", path
+    )  # the encoder may have its own folder
+    hf_config = read_config(model_folder)
+    family = family_of(hf_config, str(model_folder / CONFIG))
+    is_encoder = isinstance(family, EncoderFamily)
+    arguments = {"pooling": pooling, "normalize": normalize, "max_len": max_len}
+    sentence_arguments: dict[str, Any] = {
+        name: value for name, value in arguments.items() if value is not None
+    }
+    if sentence_arguments and not is_encoder:
         raise ValueError(
-            f"{min(options)} is given and {path} holds a model that writes; expected none, because "
-            "it is only for vectors of texts"
+            f"{min(sentence_arguments)} is given and {path} holds a model that writes; expected "
+            "none, because it is only for vectors of texts"
         )
-    state = read_weights(inside, dtype, stated)
+    state = read_weights(model_folder, dtype, hf_config)
     try:
         check_floats(state, family.buffers)
-        model = family.read(stated, state, padding)
-        head = read_head(family, stated, state) if encodes else None
-        masked = read_masked_head(family, stated, state, model) if encodes else None
-        if encodes and sentences is not None:
-            dense = read_dense_head(path, stated, sentences.pooling, model)
+        model = family.read(hf_config, state, padding)
+        head = read_head(family, hf_config, state) if is_encoder else None
+        masked = read_masked_head(family, hf_config, state, model) if is_encoder else None
+        if is_encoder and sentences is not None:
+            dense = read_dense_head(path, hf_config, sentences.pooling, model)
             head = _only_head(head, dense)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{inside} cannot be read: {error}. (hf_config is its {CONFIG}, state its weights.)"
+            f"{model_folder} cannot be read: {error}. (hf_config is its {CONFIG}, state its "
+            "weights.)"
         ) from error
-    origin = Origin(str(path), stated, read_tokenizer_files(inside))
+    source_folder = SourceFolder(str(path), hf_config, read_tokenizer_files(model_folder))
     if isinstance(model, LanguageModel):
         read = partial(read_tokenizer, padding=END_OF_TEXT)
-        tokenizer = tokenizer_or_error(read, inside, model.vocab_size)
-        return PretrainedWriter(model, family, origin, tokenizer)
+        tokenizer = tokenizer_or_error(read, model_folder, model.vocab_size)
+        return PretrainedWriter(model, family, source_folder, tokenizer)
     if isinstance(model, EncoderDecoder):
-        tokenizer = tokenizer_or_error(MarianTokenizer.read, inside, model.source_vocab)
-        return PretrainedTranslator(model, family, origin, tokenizer)
-    settings = replace(sentences or SentenceSettings(), **options)
-    settings = _checked_settings(settings, max_len, inside, model.config.max_len)
-    origin = replace(
-        origin,
+        tokenizer = tokenizer_or_error(MarianTokenizer.read, model_folder, model.source_vocab)
+        return PretrainedTranslator(model, family, source_folder, tokenizer)
+    settings = replace(sentences or SentenceSettings(), **sentence_arguments)
+    settings = _check_settings(settings, max_len, model_folder, model.config.max_len)
+    source_folder = replace(
+        source_folder,
         sentences=None if sentences is None else settings,
-        unused_positions=_unused_positions(family, stated, state),
+        unused_positions=_read_unused_positions(family, hf_config, state),
     )
-    tokenizer = tokenizer_or_error(read_tokenizer, inside, model.vocab_size)
-    return PretrainedEncoder(model, family, origin, tokenizer, settings, head, masked)
+    tokenizer = tokenizer_or_error(read_tokenizer, model_folder, model.vocab_size)
+    return PretrainedEncoder(model, family, source_folder, tokenizer, settings, head, masked)
 
 
-def _only_head(own: TrainedHead | None, dense: TrainedHead | None) -> TrainedHead | None:
-    """Return the head that there is; ValueError if there are two."""
-    if own is not None and dense is not None:
-        raise ValueError("it has two heads, one of its own and one in modules.json; expected one")
-    return own or dense
+def _only_head(head: TrainedHead | None, dense: TrainedHead | None) -> TrainedHead | None:
+    """Return the head that is not None; ValueError if both are heads."""
+    if head is not None and dense is not None:
+        raise ValueError(
+            "it has two heads, one in its weights and one in modules.json; expected one"
+        )
+    return head or dense
 
 
-def _checked_settings(
+def _check_settings(
     settings: SentenceSettings, max_len: int | None, folder: Path, n_positions: int
 ) -> SentenceSettings:
-    """Check the settings of an encoder, and return them with the length of the longest text."""
+    """Return the settings of an encoder with the maximum length of a text, after checking them."""
     if max_len is not None:
         checks.whole("max_len", max_len, at_least=3, at_most=n_positions)
     checks.choice("pooling", settings.pooling, POOLINGS)
     checks.flag("normalize", settings.normalize)
-    return replace(settings, max_len=max_len or _stated_length(folder, settings, n_positions))
+    return replace(settings, max_len=max_len or _read_max_len(folder, settings, n_positions))
 
 
-def _unused_positions(family: Family, hf_config: Settings, state: Arrays) -> np.ndarray | None:
-    """Return the rows of the table of positions that no token uses; None without a table."""
+def _read_unused_positions(family: Family, hf_config: Settings, state: Arrays) -> np.ndarray | None:
+    """Return the rows of the position table that no token uses; None without a table."""
     for table in family.places([POSITIONS]):
         rows = state[table if table in state else family.prefix + table]
-        n_unused = family.unused_positions(family.completed(hf_config))
+        n_unused = family.n_unused_positions(family.fill_defaults(hf_config))
         return rows[:n_unused].copy()
     return None
 
 
-def _stated_length(folder: Path, settings: SentenceSettings, n_positions: int) -> int:
-    """Return how many tokens a text may have: as the folder says, but at most one per position."""
-    stated = read_json_if_there(folder / "tokenizer_config.json").get("model_max_length")
-    if stated is not None:
-        checks.number("model_max_length in tokenizer_config.json", stated, above=2.0)
-    return int(min(n_positions, settings.max_len or stated or n_positions))
+def _read_max_len(folder: Path, settings: SentenceSettings, n_positions: int) -> int:
+    """Return the maximum length in a folder's files, but at most the number of positions."""
+    max_len = read_json_if_there(folder / "tokenizer_config.json").get("model_max_length")
+    if max_len is not None:
+        checks.number("model_max_length in tokenizer_config.json", max_len, above=2.0)
+    return int(min(n_positions, settings.max_len or max_len or n_positions))

@@ -1,4 +1,4 @@
-"""The layers of a task in transformers' folders: read into a classifier, and written back."""
+"""Heads (layers for a task) in transformers' folders: read into a classifier, and written."""
 
 import warnings
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from npformer.core import Layer, Seed, checks, generators
 from npformer.data.lists import check_list
 from npformer.data.tokenizers.tokenizer import check_texts
 from npformer.interop.architecture import Architecture, Arrays, Head, Settings
-from npformer.interop.encoders import OF_TASKS
-from npformer.interop.sentences import WAYS
+from npformer.interop.encoders import TASK_PREFIXES
+from npformer.interop.sentences import POOLING_LAYERS
 from npformer.layers import POOLINGS, Linear
 from npformer.models.trainable import SequenceClassifier
 
 REGRESSION, ONE_LABEL = "regression", "single_label_classification"
 OUTPUTS = {REGRESSION: "mean_squared_error", ONE_LABEL: "softmax", "multi_label_classification": ""}
-"""{``problem_type`` in config.json: `output` of a `SequenceClassifier`}; "" for several labels."""
+"""{``problem_type`` in config.json: `output` of a `SequenceClassifier`}; "" if unsupported."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class TrainedHead:
     classes : list of str
         The names of the classes, in the order of the outputs.
     output : str
-        That of a `SequenceClassifier`; "" for several labels per text, which it does not have.
+        The `output` of a `SequenceClassifier`; "" for several labels per text (unsupported).
     """
 
     head: Head
@@ -40,76 +40,82 @@ class TrainedHead:
 
 
 def read_head(architecture: Architecture, hf_config: Settings, state: Arrays) -> TrainedHead | None:
-    """Return the head that a configuration names; None, and a warning, if npformer lacks it."""
-    head = architecture.head_of(hf_config)
-    own = [name for name in state if name.startswith(OF_TASKS)]
+    """Return the head that a configuration names; None, with a warning, if npformer lacks it."""
+    head = architecture.find_head(hf_config)
+    task_weights = [name for name in state if name.startswith(TASK_PREFIXES)]
     if head is None:
-        if own:
-            named = ", ".join(map(str, hf_config.get("architectures") or ["no class"]))
+        if task_weights:
+            classes = ", ".join(map(str, hf_config.get("architectures") or ["no class"]))
             warnings.warn(
-                f"the weights have {', '.join(own)}, and the configuration names {named}: no head "
-                "that npformer has. Only the encoder is read; save does not write them",
+                f"the weights have {', '.join(task_weights)}, and the configuration names "
+                f"{classes}: no head that npformer has. Only the encoder is read; save does not "
+                "write them",
                 stacklevel=3,
             )
         return None
-    whole = architecture.with_head(head)
-    needed = whole.places([*head.names(), "pool.dense.weight"])
+    model = architecture.add_head(head)
+    needed = model.places([*head.names(), "pool.dense.weight"])
     layers = {theirs.partition(".")[0] for theirs in head.layers.values()}
-    of_head = {name for name in state if name in own or name.partition(".")[0] in layers}
-    if unknown := of_head - needed.keys():
+    head_weights = {name for name in state if name.partition(".")[0] in layers}
+    unknown = head_weights.union(task_weights) - needed.keys()
+    if unknown:
         raise ValueError(
             f"the weights have {min(unknown)}, which a {architecture.class_name(head)} does not "
-            "have; expected the class that it belongs to among the configuration's architectures"
+            "have; expected its class among the architectures in the configuration"
         )
-    short = {name.removeprefix(architecture.prefix) for name in state}
-    if missing := [key for key in needed if key.removeprefix(architecture.prefix) not in short]:
+    names = {name.removeprefix(architecture.prefix) for name in state}
+    missing = [name for name in needed if name.removeprefix(architecture.prefix) not in names]
+    if missing:
         raise ValueError(
-            f"the weights have no {missing[0]}; expected those of a "
+            f"the weights have no {missing[0]}; expected the weights of a "
             f"{architecture.class_name(head)}, which the configuration names"
         )
-    return trained_head(head, whole.ours(head.names(), state), hf_config)
+    return make_trained_head(head, model.our_arrays(head.names(), state), hf_config)
 
 
-def trained_head(head: Head, arrays: Arrays, hf_config: Settings) -> TrainedHead:
-    """Return a head with its weights, and with what a configuration says of its outputs."""
+def make_trained_head(head: Head, arrays: Arrays, hf_config: Settings) -> TrainedHead:
+    """Return a head with its weights, and with the classes and the output of a configuration."""
     n = arrays["classify.bias"].size
-    kind = hf_config.get("problem_type") or (REGRESSION if n == 1 else ONE_LABEL)
-    checks.choice("problem_type", kind, OUTPUTS)
-    usual = {str(i): f"LABEL_{i}" for i in range(n)}  # which transformers leaves out for two
-    named = usual if hf_config.get("id2label") is None else hf_config["id2label"]
-    checks.instance("id2label", named, dict)
-    by_id = {str(i): str(name) for i, name in named.items()}
-    if by_id.keys() != usual.keys():
+    problem_type = hf_config.get("problem_type") or (REGRESSION if n == 1 else ONE_LABEL)
+    checks.choice("problem_type", problem_type, OUTPUTS)
+    id2label = hf_config.get("id2label")
+    if id2label is None:  # transformers leaves it out for two classes
+        id2label = {str(i): f"LABEL_{i}" for i in range(n)}
+    checks.instance("id2label", id2label, dict)
+    name_of_id = {str(i): str(name) for i, name in id2label.items()}
+    ids = [str(i) for i in range(n)]
+    if name_of_id.keys() != set(ids):
         raise ValueError(
-            f"id2label has {len(by_id)} classes, and the weights {n}; expected one name for each"
+            f"id2label has {len(name_of_id)} classes, and the weights {n}; expected one name for "
+            "each"
         )
-    return TrainedHead(head, arrays, [by_id[i] for i in usual], OUTPUTS[kind])
+    return TrainedHead(head, arrays, [name_of_id[id] for id in ids], OUTPUTS[problem_type])
 
 
-def head_for(architecture: Architecture, model: SequenceClassifier) -> Head:
-    """Return the head that computes what a classifier does; ValueError if there is none."""
-    found = [head for head in architecture.heads if head.pooling == model.pooling]
-    if model.pooling in WAYS:
-        found = [Head("", model.pooling, {"classify": "linear"})]
-    if not found:
-        others = [head.pooling for head in architecture.heads]
+def choose_head(architecture: Architecture, model: SequenceClassifier) -> Head:
+    """Return the head that computes the same as a classifier; ValueError if there is none."""
+    heads = [head for head in architecture.heads if head.pooling == model.pooling]
+    if model.pooling in POOLING_LAYERS:
+        heads = [Head("", model.pooling, {"classify": "linear"})]
+    if not heads:
+        poolings = [*POOLING_LAYERS, *(head.pooling for head in architecture.heads)]
         raise ValueError(
             f"the model has pooling={model.pooling!r}, which no head of transformers'"
             f" {architecture.family} has; expected "
-            f"{', '.join(repr(way) for way in (*WAYS, *others))}. Choose it before "
-            "training, pretrained.classifier(n, pooling=...); npformer.save writes any model, and "
-            "head=False only the encoder"
+            f"{', '.join(map(repr, poolings))}. Choose it before training, "
+            "pretrained.classifier(n, pooling=...); npformer.save writes any model, and head=False "
+            "only the encoder"
         )
     if model.output not in ("softmax", "mean_squared_error"):
         raise ValueError(
             f"the model has output={model.output!r}, which no head of transformers has; expected "
             "'softmax' or 'mean_squared_error'. npformer.save writes any model"
         )
-    return found[0]
+    return heads[0]
 
 
 def check_settings(architecture: Architecture, head: Head, config: Settings) -> None:
-    """Raise ValueError if an encoder has other settings than a head of transformers goes with."""
+    """Raise ValueError if the settings of an encoder differ from those that a head requires."""
     for key in sorted({*architecture.settings.values()} & head.settings.keys()):
         if config[key] != head.settings[key]:
             raise ValueError(
@@ -122,27 +128,28 @@ def check_settings(architecture: Architecture, head: Head, config: Settings) -> 
 def head_config(
     architecture: Architecture, head: Head, model: SequenceClassifier, classes: Any
 ) -> dict[str, Any]:
-    """Return what config.json says about a head."""
+    """Return the entries of config.json for a head."""
     n = model.n_classes
     if classes is None:
         classes = [f"LABEL_{i}" for i in range(n)]
-    given = check_list("classes", classes, "a name for each class")
-    names = check_texts(map(str, given), "classes")
+    entries = check_list("classes", classes, "a name for each class")
+    names = check_texts(map(str, entries), "classes")
     if len(names) != n or len(set(names)) != n:
         raise ValueError(f"classes has {names}; expected {n} different names, as n_classes is {n}")
-    written: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "architectures": [architecture.class_name(head if head.task else None)],
         "id2label": {str(i): name for i, name in enumerate(names)},
         "label2id": {name: i for i, name in enumerate(names)},
         **head.settings,
     }
     if model.pooling != "none":
-        written["problem_type"] = {ours: theirs for theirs, ours in OUTPUTS.items()}[model.output]
-    return written
+        problem_types = {output: problem_type for problem_type, output in OUTPUTS.items()}
+        settings["problem_type"] = problem_types[model.output]
+    return settings
 
 
 def usable_head(head: TrainedHead | None, pooling: str | None) -> TrainedHead:
-    """Check that a folder has a head that can be used, and return it."""
+    """Return a folder's head, after checking that it can be used."""
     if head is None:
         raise ValueError(
             "n_classes is None and this folder has no trained head; expected the number of "
@@ -161,16 +168,17 @@ def usable_head(head: TrainedHead | None, pooling: str | None) -> TrainedHead:
     return head
 
 
-def drawn_weights(model: SequenceClassifier, seed: Seed) -> Arrays:
+def draw_weights(model: SequenceClassifier, seed: Seed) -> Arrays:
     """Return initial weights of a new head: of the pooling, and of the last layer."""
-    rng, dtype = generators.from_seed(seed), model.dtype
+    rng = generators.from_seed(seed)
+    dtype = model.dtype
     d_pooled, n_outputs = model.classify.weight.shape
-    head: dict[str, Layer] = {
+    layers: dict[str, Layer] = {
         "pool": POOLINGS.make(model.pooling, model.config.d_model, rng, dtype),
         "classify": Linear(d_pooled, n_outputs, seed=rng, dtype=dtype),
     }
-    return {
-        f"{place}.{name}": parameter.value
-        for place, layer in head.items()
-        for name, parameter in layer.named_parameters().items()
-    }
+    weights = {}
+    for layer_name, layer in layers.items():
+        for name, parameter in layer.named_parameters().items():
+            weights[f"{layer_name}.{name}"] = parameter.value
+    return weights

@@ -3,8 +3,8 @@
     encoder = npformer.interop.from_bert(state, config)
     hidden, pooled = encoder(ids, mask, types)
 
-`npformer.from_pretrained` reads a whole folder, and more kinds of models. Here PyTorch is not
-needed, only a mapping of names to NumPy arrays, as safetensors returns it::
+`npformer.from_pretrained` reads a whole folder, and more types of models. PyTorch is not needed
+here, only a mapping of names to NumPy arrays, such as safetensors returns::
 
     import json, safetensors.numpy
     state = safetensors.numpy.load_file("model.safetensors")
@@ -47,7 +47,7 @@ def from_bert(state: Weights, hf_config: Settings) -> TextEncoder:
         ``bert.``; LayerNorm's weights may have their older names, ``gamma`` and ``beta``.
     hf_config : mapping
         ``BertConfig(...).to_dict()``, or the content of config.json. Settings that it leaves out
-        have their usual values.
+        have their default values.
 
     Returns
     -------
@@ -93,16 +93,17 @@ def to_bert(encoder: TextEncoder) -> Arrays:
         Copies, on the host. For PyTorch:
         ``model.load_state_dict({k: torch.from_numpy(v) for k, v in state.items()})``.
     """
-    return _to("bert", encoder)
+    return _export("bert", encoder)
 
 
 def to_fnet(encoder: TextEncoder) -> Arrays:
     """Return the weights of a `TextEncoder` as those of ``FNetModel``; see `to_bert`."""
-    return _to("fnet", encoder)
+    return _export("fnet", encoder)
 
 
-def _to(name: str, encoder: TextEncoder) -> Arrays:
+def _export(name: str, encoder: TextEncoder) -> Arrays:
+    """Return the weights of an encoder in the layout of a family, after checking that it fits."""
     checks.instance("encoder", encoder, TextEncoder)
     family = ARCHITECTURES[name]
     family.check_fits(encoder)
-    return family.theirs(values_of(encoder))
+    return family.their_arrays(values_of(encoder))

@@ -1,4 +1,4 @@
-"""Folders of models that write: a `LanguageModel`."""
+"""Families of models that write text, which are read as a `LanguageModel`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class LanguageModelFamily(Family):
 
     models = (LanguageModel,)
 
-    def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
-        """Return the settings and weights; an output that differs from the table is not tied."""
+    def standardize(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
+        """Return the settings and weights; an output unlike the embeddings is not tied."""
         head = self.layers["output.weight"]
         table = f"{self.layers['embed.tokens']}.weight"
         arrays = {name: array for name, array in state.items() if not name.endswith(self.buffers)}
@@ -36,39 +36,42 @@ class LanguageModelFamily(Family):
         return hf_config, arrays
 
     def _full_name(self, name: str) -> str:
-        """Return a name with the prefix, which that of the output does not have."""
+        """Return a name with the prefix, except for the output, which has none."""
         return name if name == self.layers["output.weight"] else self.prefix + name
 
-    def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., Any]:
-        """Return what makes a model of these settings."""
+    def model_factory(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., Any]:
+        """Return a function that makes a model of these settings."""
         config = EncoderConfig(**self.our_settings(hf_config))
         tied = checks.flag("tie_word_embeddings", hf_config["tie_word_embeddings"])
         return partial(LanguageModel, config, hf_config["vocab_size"], tied=tied)
 
     def foreign(self, model: LanguageModel) -> list[str]:
-        """Return descriptions of what a model has and the family has not."""
+        """Return descriptions of what a model has and the family does not have."""
+        differences = self.foreign_settings(model.config)
         bias = model.parameters().get("output.bias")
-        biased = bias is not None and np.any(to_numpy(bias))
-        return self.foreign_settings(model.config) + ["an output with a bias"] * bool(biased)
+        if bias is not None and np.any(to_numpy(bias)):
+            differences.append("an output with a bias")
+        return differences
 
     def settings_of(self, model: LanguageModel, before: Settings) -> dict[str, Any]:
         """Return the settings as config.json has them."""
-        own = {"vocab_size": model.vocab_size, "tie_word_embeddings": model.tied}
-        return self.their_settings(model.config) | own
+        settings = self.their_settings(model.config)
+        return settings | {"vocab_size": model.vocab_size, "tie_word_embeddings": model.tied}
 
 
 class GPT2(LanguageModelFamily):
     """GPT-2 (Radford et al., 2019)."""
 
-    def our_settings(self, given: Settings, side: str = "") -> dict[str, Any]:
-        """Return our settings; the inner size is usually four times the outer one."""
-        ours, inner = super().our_settings(given, side), given.get("n_inner")
-        ours["d_ff"] = 4 * ours["d_model"] if inner is None else checks.positive("n_inner", inner)
+    def our_settings(self, hf_config: Settings, side: str = "") -> dict[str, Any]:
+        """Return our settings; by default d_ff is four times d_model."""
+        ours = super().our_settings(hf_config, side)
+        d_ff = hf_config.get("n_inner")
+        ours["d_ff"] = 4 * ours["d_model"] if d_ff is None else checks.positive("n_inner", d_ff)
         return ours
 
     def settings_of(self, model: LanguageModel, before: Settings) -> dict[str, Any]:
         """Return the settings as config.json has them."""
         config = model.config
-        inner = None if config.d_ff == 4 * config.d_model else config.d_ff
-        own = {"n_inner": inner, "embd_pdrop": config.dropout}
-        return super().settings_of(model, before) | own
+        d_ff = None if config.d_ff == 4 * config.d_model else config.d_ff
+        settings = super().settings_of(model, before)
+        return settings | {"n_inner": d_ff, "embd_pdrop": config.dropout}

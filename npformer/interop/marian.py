@@ -1,4 +1,4 @@
-"""Marian's folders: an `EncoderDecoder`."""
+"""The family Marian, which is read as an `EncoderDecoder`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ IDS = {
     "begin_id": "decoder_start_token_id",
     "end_id": "eos_token_id",
 }
-"""{our name of a token's id: theirs}."""
+"""{our name of the id of a token: their name}."""
 
 TABLE, BIAS = "model.shared.weight", "final_logits_bias"
 COPIES = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"
-"""Other names of the table, in files that have it more than once."""
+"""Other names of the table, in files that store it more than once."""
 
 
 class Marian(Family):
@@ -32,34 +32,35 @@ class Marian(Family):
 
     models = (EncoderDecoder,)
 
-    def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
-        """Return the settings and weights, with one table for all uses, and without sinusoids."""
+    def standardize(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
+        """Return the settings, and the weights with the table once, and without sinusoids."""
         arrays = dict(state)
         for name in COPIES:
             if name in arrays:
                 _remove_copy(arrays, name)
-        for name in [name for name in arrays if name.endswith(".embed_positions.weight")]:
+        position_tables = [name for name in arrays if name.endswith(".embed_positions.weight")]
+        for name in position_tables:
             _check_sinusoids(name, arrays.pop(name))
         if BIAS in arrays:  # theirs is (1, vocab_size)
             arrays[BIAS] = arrays[BIAS].reshape(-1)
         return hf_config, arrays
 
-    def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., Any]:
-        """Return what makes a model of these settings."""
+    def model_factory(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., Any]:
+        """Return a function that makes a model of these settings."""
         scaled = checks.flag("scale_embedding", hf_config.get("scale_embedding", False))
-        encoder = self.our_settings(hf_config, "encoder")
-        decoder = self.our_settings(hf_config, "decoder")
-        size = hf_config["vocab_size"]
-        decoder_config = EncoderConfig(**decoder, scale_embeddings=scaled, causal=True)
-        ids: dict[str, Any] = {
-            ours: checks.whole(theirs, hf_config.get(theirs), at_least=0, at_most=size - 1)
-            for ours, theirs in IDS.items()
-        }
+        encoder_settings = self.our_settings(hf_config, "encoder")
+        decoder_settings = self.our_settings(hf_config, "decoder")
+        vocab_size = hf_config["vocab_size"]
+        decoder_config = EncoderConfig(**decoder_settings, scale_embeddings=scaled, causal=True)
+        ids: dict[str, Any] = {}
+        for ours, theirs in IDS.items():
+            id = hf_config.get(theirs)
+            ids[ours] = checks.whole(theirs, id, at_least=0, at_most=vocab_size - 1)
         return partial(
             EncoderDecoder,
-            EncoderConfig(**encoder, scale_embeddings=scaled),
-            size,
-            size,
+            EncoderConfig(**encoder_settings, scale_embeddings=scaled),
+            source_vocab=vocab_size,
+            target_vocab=vocab_size,
             decoder=decoder_config,
             tied=True,
             output_bias=True,
@@ -67,12 +68,12 @@ class Marian(Family):
         )
 
     def foreign(self, model: EncoderDecoder) -> list[str]:
-        """Return descriptions of what a model has and Marian has not."""
+        """Return descriptions of what a model has and Marian does not have."""
         differences = []
         for config in (model.config, model.decoder_config):
-            # a decoder looks back, and scaled embeddings are a setting of both
-            usual = replace(config, causal=False, scale_embeddings=True)
-            differences += self.foreign_settings(usual)
+            # a decoder is causal, and scale_embedding is a setting of Marian
+            comparable = replace(config, causal=False, scale_embeddings=True)
+            differences += self.foreign_settings(comparable)
         common = [ours for ours, theirs in self.settings.items() if "{side}" not in theirs]
         for name in (*common, "scale_embeddings"):
             if getattr(model.config, name) != getattr(model.decoder_config, name):
@@ -97,14 +98,14 @@ class Marian(Family):
             "tie_word_embeddings": True,
         }
 
-    def theirs(self, values: Weights) -> Arrays:
+    def their_arrays(self, values: Weights) -> Arrays:
         """Return our arrays under their names and in their layout: copies, on the host."""
-        arrays = super().theirs(values)
+        arrays = super().their_arrays(values)
         return arrays | {BIAS: arrays[BIAS][None]}
 
 
 def _remove_copy(arrays: Arrays, name: str) -> None:
-    """Remove another name of the table; ValueError if that is another table."""
+    """Remove the table under another name; ValueError if the two differ."""
     copy = arrays.pop(name)
     table = arrays.setdefault(TABLE, copy)
     if not np.array_equal(table, copy):
@@ -115,14 +116,16 @@ def _remove_copy(arrays: Arrays, name: str) -> None:
 
 
 def _check_sinusoids(name: str, table: np.ndarray) -> None:
-    """Raise ValueError if a table of positions is not the one that npformer computes."""
+    """Raise ValueError if a table of positions does not have the sinusoids of npformer."""
     exact = constants.sinusoids(*table.shape, halves=True) if table.ndim == 2 else np.nan
-    if not np.allclose(table, exact, rtol=0.0, atol=_rounding(table)):
-        raise ValueError(f"{name!r} differs from sinusoids; expected those of Marian")
+    if not np.allclose(table, exact, rtol=0.0, atol=_tolerance(table)):
+        raise ValueError(f"{name!r} differs from sinusoids; expected the sinusoids of Marian")
 
 
-def _rounding(table: np.ndarray) -> float:
-    """Return how far numbers up to 1 may be from exact ones, by the bits that they have."""
-    if not np.any(table.astype("<f4").view("<u4") & 0xFFFF):  # of bfloat16
+def _tolerance(table: np.ndarray) -> float:
+    """Return the largest rounding error of numbers up to 1 in the precision of a table."""
+    if not np.any(table.astype("<f4").view("<u4") & 0xFFFF):  # bfloat16
         return 2.0**-8
-    return 2.0**-11 if (table == table.astype("float16")).all() else 1e-6
+    if (table == table.astype("float16")).all():
+        return 2.0**-11
+    return 1e-6

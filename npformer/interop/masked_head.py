@@ -1,4 +1,4 @@
-"""The head for hidden tokens in transformers' folders: read, and written back."""
+"""The head for hidden tokens in transformers' folders: reading and writing."""
 
 import warnings
 from collections.abc import Set
@@ -17,10 +17,10 @@ from npformer.models.trainable import MaskedLanguageModel
 from npformer.models.trainable.text_encoder import TextEncoder
 
 BIASES = {"head_bias": "dense.bias", "output_bias": "output.bias"}
-"""{argument of a `MaskedLanguageModel`: the parameter that it is about}."""
+"""{argument of a `MaskedLanguageModel`: the parameter that it switches on}."""
 
 NEXT_SENTENCES = "cls.seq_relationship."
-"""BERT's head for another task, beside that for hidden tokens, which npformer does not have."""
+"""Prefix of BERT's head for next-sentence prediction, which npformer does not have."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class TrainedMaskedHead:
     activation : str
         Our name of its activation.
     tied : bool
-        Whether its matrix is the table of the embeddings.
+        Whether its matrix is the table of embeddings.
     """
 
     arrays: Arrays
@@ -42,9 +42,11 @@ class TrainedMaskedHead:
     tied: bool
 
     def arguments(self) -> dict[str, Any]:
-        """Return those arguments of a `MaskedLanguageModel` that are about the head."""
-        biases = {argument: name in self.arrays for argument, name in BIASES.items()}
-        return biases | {"head_activation": self.activation, "tied": self.tied}
+        """Return the arguments of a `MaskedLanguageModel` for this head."""
+        arguments: dict[str, Any] = {"head_activation": self.activation, "tied": self.tied}
+        for argument, name in BIASES.items():
+            arguments[argument] = name in self.arrays
+        return arguments
 
 
 def read_masked_head(
@@ -52,39 +54,45 @@ def read_masked_head(
 ) -> TrainedMaskedHead | None:
     """Return the head of a folder; None if it has none.
 
-    ValueError if it lacks an array of the head, or has one that the head lacks.
+    ValueError if the folder lacks an array of the head, or has one that the head does not have.
     """
-    head = family.head_of(hf_config, (family.masked,))
+    if family.masked is None:
+        return None
+    head = family.find_head(hf_config, [family.masked])
     if head is None:
         return None
-    hf_config = family.completed(hf_config)
+    hf_config = family.fill_defaults(hf_config)
     stored = {newer_name(name): array for name, array in state.items()}
-    of_head = {name for name in stored if name.startswith(family.pretraining)}
-    of_head = {name for name in of_head if not name.startswith(NEXT_SENTENCES)}
-    if not of_head:  # an encoder that kept the name of the class that it was trained with
+    head_weights = {
+        name
+        for name in stored
+        if name.startswith(family.pretraining) and not name.startswith(NEXT_SENTENCES)
+    }
+    if not head_weights:  # only an encoder, still with the class name of its pretraining
         return None
     activation = _activation(family, head, hf_config)
     if activation is None:
         return None
     checks.flag("tie_word_embeddings", hf_config["tie_word_embeddings"])
-    bias, matrix = f"{head.decoder}.bias", f"{head.decoder}.weight"
+    bias = f"{head.decoder}.bias"
+    matrix = f"{head.decoder}.weight"
     second_name = head.layers["output.bias"]
-    if second_name in stored:  # transformers adds the decoder's bias, if a file has both
+    if second_name in stored:  # if a file has both, transformers adds the decoder's bias
         stored.setdefault(bias, stored[second_name])
     table = to_numpy(encoder.embed.tokens.weight.value)
-    # A matrix that differs from the table is used, whatever the configuration says of it.
-    same = np.array_equal(stored.get(matrix, table), table)
-    tied = same and hf_config["tie_word_embeddings"]
-    architecture = family.with_head(with_decoder(head, tied))
+    # A matrix that differs from the table is used, even if the configuration says tied.
+    is_table = np.array_equal(stored.get(matrix, table), table)
+    tied = is_table and hf_config["tie_word_embeddings"]
+    architecture = family.add_head(add_decoder(head, tied))
     names = _names_of_parameters(head, hf_config, encoder.config.bias, tied)
     needed = architecture.places(names).keys()
     second_names = {matrix, second_name} if bias in needed else {matrix}
-    _check_names(family.class_name(head), of_head, needed, second_names, stored)
-    return TrainedMaskedHead(architecture.ours(names, stored), activation, tied)
+    _check_names(family.class_name(head), head_weights, needed, second_names, stored)
+    return TrainedMaskedHead(architecture.our_arrays(names, stored), activation, tied)
 
 
-def with_decoder(head: Head, tied: bool) -> Head:
-    """Return a head as transformers computes it: its logits come from its decoder's arrays."""
+def add_decoder(head: Head, tied: bool) -> Head:
+    """Return a head whose output layer has the names of its decoder, as in transformers."""
     layers = {**head.layers, "output.bias": f"{head.decoder}.bias"}
     if not tied:
         layers["output.weight"] = f"{head.decoder}.weight"
@@ -109,12 +117,14 @@ def _check_names(
     class_name: str, stored: Set[str], needed: Set[str], second_names: Set[str], state: Weights
 ) -> None:
     """Raise ValueError for an array that a head lacks, and for one that it does not have."""
-    if missing := needed - state.keys():
+    missing = needed - state.keys()
+    if missing:
         raise ValueError(
-            f"the weights have no {min(missing)}; expected those of a {class_name}, which the "
-            "configuration names"
+            f"the weights have no {min(missing)}; expected the weights of a {class_name}, which "
+            "the configuration names"
         )
-    if unknown := stored - needed - second_names:
+    unknown = stored - needed - second_names
+    if unknown:
         raise ValueError(
             f"the weights have {min(unknown)}, which a {class_name} with this configuration does "
             "not have; expected only arrays that are used"
@@ -122,7 +132,7 @@ def _check_names(
 
 
 def _activation(family: Family, head: Head, hf_config: Settings) -> str | None:
-    """Return our name of a head's activation; None, and a warning, if npformer lacks it."""
+    """Return our name of a head's activation; None, with a warning, if npformer lacks it."""
     if head.activation:
         return head.activation
     key = head.activation_key or family.settings["activation"]
@@ -139,23 +149,23 @@ def _activation(family: Family, head: Head, hf_config: Settings) -> str | None:
 
 
 def special_ids_of(tokenizer: object, vocab_size: int) -> list[int]:
-    """Return the ids of a model that stand for no text, as far as a folder's tokenizer says.
+    """Return the ids that represent no text: those of special tokens, and those without a token.
 
-    They are those of special tokens, and those that no token has.
+    Empty without a tokenizer that knows them.
     """
     if not isinstance(tokenizer, LibraryTokenizer):
         return []
-    added = tokenizer.library.get_added_tokens_decoder().items()
-    special = [id for id, token in added if token.special]
-    return special + tokenizer.ids_without_token(vocab_size)
+    added_tokens = tokenizer.library.get_added_tokens_decoder().items()
+    special_ids = [id for id, token in added_tokens if token.special]
+    return special_ids + tokenizer.ids_without_token(vocab_size)
 
 
-def masked_head_for(
+def find_masked_head(
     family: Family, config: Settings, model: MaskedLanguageModel
 ) -> tuple[Head, dict[str, Any]]:
-    """Return the head that computes what a model does, and what config.json says about it.
+    """Return the head that computes the same as a model, and its entries in config.json.
 
-    ValueError if transformers has none.
+    ValueError if transformers has no such head.
     """
     head = family.masked
     if head is None:
@@ -164,22 +174,24 @@ def masked_head_for(
             "expected head=False, which writes the encoder, or npformer.save"
         )
     check_settings(family, head, config)
-    lacks = [name for name in BIASES if not getattr(model, name)]
-    if other := [name for name in lacks if name not in head.flags]:
-        raise ValueError(
-            f"the model has {other[0]}=False; expected True, as transformers' "
-            f"{family.class_name(head)} has. npformer.save writes any model"
-        )
-    written = {theirs: getattr(model, ours) for ours, theirs in head.flags.items()}
-    written |= {"architectures": [family.class_name(head)], **head.settings}
-    written |= {"tie_word_embeddings": model.tied, **_stated_activation(family, head, model)}
-    return head if model.tied else with_decoder(head, tied=False), written
+    for name in BIASES:
+        if not getattr(model, name) and name not in head.flags:
+            raise ValueError(
+                f"the model has {name}=False; expected True, as transformers' "
+                f"{family.class_name(head)} has. npformer.save writes any model"
+            )
+    settings = {theirs: getattr(model, ours) for ours, theirs in head.flags.items()}
+    settings |= {"architectures": [family.class_name(head)], **head.settings}
+    settings |= {"tie_word_embeddings": model.tied, **_activation_settings(family, head, model)}
+    if not model.tied:
+        head = add_decoder(head, tied=False)
+    return head, settings
 
 
-def _stated_activation(family: Family, head: Head, model: MaskedLanguageModel) -> dict[str, str]:
-    """Return what config.json says of a head's activation; ValueError if it cannot say it."""
+def _activation_settings(family: Family, head: Head, model: MaskedLanguageModel) -> dict[str, str]:
+    """Return the entry of config.json for a head's activation; ValueError if it has none."""
     if head.activation_key:
-        names = {ours: theirs for theirs, ours in reversed([*family.activations.items()])}
+        names = family.their_activations()
         if model.head_activation in names:
             return {head.activation_key: names[model.head_activation]}
         expected = " or ".join(map(repr, names))
@@ -194,9 +206,10 @@ def _stated_activation(family: Family, head: Head, model: MaskedLanguageModel) -
     )
 
 
-def with_second_names(arrays: Arrays, family: Family, head: Head) -> Arrays:
-    """Return the arrays of a written model with a decoder's bias under all names that it has."""
-    tied_head, bias = family.masked, head.layers.get("output.bias")
+def add_second_names(arrays: Arrays, family: Family, head: Head) -> Arrays:
+    """Return arrays to write, with the bias of a decoder also under its second name."""
+    tied_head = family.masked
+    bias = head.layers.get("output.bias")
     if tied_head is None or bias not in arrays:
         return arrays
     return {**arrays, tied_head.layers["output.bias"]: arrays[bias].copy()}

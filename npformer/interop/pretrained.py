@@ -1,4 +1,4 @@
-"""Pretrained: what all models from a folder have in common."""
+"""Pretrained: the base class of all models from a folder."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Self
 
 from npformer.data.tokenizers import Tokenizer
 from npformer.interop.family import Family
-from npformer.interop.origin import Origin
+from npformer.interop.source_folder import SourceFolder
 
 
 @dataclass(repr=False, eq=False)
 class Pretrained:
-    """A model with its family, its tokenizer, and where it came from.
+    """A model with its family, its tokenizer and its source folder.
 
     Attributes
     ----------
@@ -20,13 +20,13 @@ class Pretrained:
         To be fine-tuned with `npformer.fit`, or called with ids.
     architecture : Family
         The family, such as BERT.
-    origin : Origin
-        What the folder held besides weights.
+    source_folder : SourceFolder
+        The content of the folder besides weights.
     """
 
     model: Any
     architecture: Family
-    origin: Origin
+    source_folder: SourceFolder
     _tokenizer: Tokenizer | Exception
 
     @property

@@ -1,4 +1,4 @@
-"""What sentence-transformers adds to a folder: how a text becomes one vector."""
+"""The files that sentence-transformers adds to a folder: how to pool tokens into one vector."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,9 @@ from npformer.layers import FirstToken, MaxPooling, MeanPooling
 
 MODULES, LENGTH, POOLING = "modules.json", "sentence_bert_config.json", "1_Pooling"
 PROMPTS = "config_sentence_transformers.json"
-KINDS = "bert", "roberta", "distilbert", "camembert", "xlm-roberta"
-LENGTHS = [LENGTH.replace("bert", kind) for kind in KINDS]
-"""The file of the longest text, in older folders named after the kind of model."""
+MODEL_TYPES = "bert", "roberta", "distilbert", "camembert", "xlm-roberta"
+LENGTHS = [LENGTH.replace("bert", model_type) for model_type in MODEL_TYPES]
+"""Names of the file with the maximum length; in older folders it is named after the model type."""
 
 FOREIGN = (
     "model_args",
@@ -27,7 +27,7 @@ FOREIGN = (
     "processor_kwargs",
     "config_kwargs",
 )
-"""Settings in that file which change numbers, and which npformer does not have."""
+"""Settings in that file that change the vectors, and that npformer does not have."""
 
 CHAINS = (
     ("Transformer",),
@@ -35,17 +35,17 @@ CHAINS = (
     ("Transformer", "Pooling", "Normalize"),
     ("Transformer", "Pooling", "Dense"),
 )
-"""The modules that npformer has, in order."""
+"""The sequences of modules that npformer supports."""
 
-WAYS = {"mean": MeanPooling(), "first": FirstToken(), "max": MaxPooling()}
-"""From one vector per token, (batch, length, d_model), to one vector per text."""
+POOLING_LAYERS = {"mean": MeanPooling(), "first": FirstToken(), "max": MaxPooling()}
+"""Layers that compute one vector per text from those of its tokens, (batch, length, d_model)."""
 
 POOLINGS = {
     "mean": "pooling_mode_mean_tokens",
     "first": "pooling_mode_cls_token",
     "max": "pooling_mode_max_tokens",
 }
-"""{our name: theirs} of these ways."""
+"""{our name of a pooling: theirs}."""
 
 OURS = {theirs: ours for ours, theirs in POOLINGS.items()}
 OURS |= {"mean": "mean", "cls": "first", "max": "max"}  # in newer files
@@ -53,7 +53,7 @@ OURS |= {"mean": "mean", "cls": "first", "max": "max"}  # in newer files
 
 @dataclass(frozen=True)
 class SentenceSettings:
-    """How a text becomes one vector.
+    """Settings of the vectors of texts.
 
     Attributes
     ----------
@@ -61,10 +61,10 @@ class SentenceSettings:
     normalize : bool
         Whether vectors are scaled to norm 1.
     max_len : int or None
-        Tokens of the longest text, special ones included.
+        Maximum number of tokens of a text, with special tokens.
     lower, strip : bool
-        Whether texts are converted to lower case, and lose the spaces around them, before they
-        reach the tokenizer.
+        Whether texts are converted to lower case, and surrounding spaces are removed, before the
+        tokenizer.
     """
 
     pooling: str = "mean"
@@ -76,12 +76,12 @@ class SentenceSettings:
     def vectors(
         self, hidden: Array, mask: Array | None, dense: tuple[np.ndarray, np.ndarray] | None = None
     ) -> np.ndarray:
-        """Return one vector for each text, (batch, d_model), from those of its tokens.
+        """Return one vector for each text, (batch, d_model), from the vectors of its tokens.
 
         `dense` are weight and bias of a linear map after the pooling.
         """
-        found, _ = WAYS[self.pooling].forward(hidden, Context(mask=mask))
-        pooled: np.ndarray = to_numpy(found)
+        output, _ = POOLING_LAYERS[self.pooling].forward(hidden, Context(mask=mask))
+        pooled: np.ndarray = to_numpy(output)
         if dense is not None:
             pooled = pooled @ dense[0] + dense[1]
         if self.normalize:
@@ -96,39 +96,56 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     Raises ValueError if it has a module that npformer does not have.
     """
     paths = module_paths(folder)
-    inside = paths.get("Transformer", folder)
-    length = next(filter(None, (read_json_if_there(inside / name) for name in LENGTHS)), {})
-    place = paths.get("Pooling", folder / POOLING) / "config.json"
-    stated = read_json_if_there(folder / PROMPTS)
-    for name in ("default_prompt_name", "truncate_dim"):
-        if stated.get(name) is not None:
-            raise ValueError(
-                f"{folder / PROMPTS} has {name} = {stated[name]!r}; expected null, because "
-                "npformer puts nothing before texts and keeps whole vectors. Remove it, and write "
-                "a prompt into the texts"
-            )
-    if foreign := [name for name in FOREIGN if length.get(name)]:
-        raise ValueError(
-            f"{inside / LENGTH} has {foreign[0]}, which npformer does not have; expected only "
-            "max_seq_length and do_lower_case"
-        )
-    if not (paths or length or place.is_file()):
+    model_folder = paths.get("Transformer", folder)
+    pooling_file = paths.get("Pooling", folder / POOLING) / "config.json"
+    _check_no_prompt(folder / PROMPTS)
+    text_settings = _read_text_settings(model_folder)
+    if not (paths or text_settings or pooling_file.is_file()):
         return None
-    if (max_len := length.get("max_seq_length")) is not None:
+    max_len = text_settings.get("max_seq_length")
+    if max_len is not None:
         checks.whole(f"max_seq_length in {LENGTH}", max_len, at_least=3)
+    has_pooling = pooling_file.is_file() or "Pooling" in paths
     return SentenceSettings(
-        pooling=_pooling(place) if place.is_file() or "Pooling" in paths else "mean",
+        pooling=_read_pooling(pooling_file) if has_pooling else "mean",
         normalize="Normalize" in paths or not paths,
         max_len=max_len,
-        lower=bool(length.get("do_lower_case", False)),
-        strip=True,  # as sentence-transformers does
+        lower=bool(text_settings.get("do_lower_case", False)),
+        strip=True,  # as in sentence-transformers
     )
+
+
+def _read_text_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of texts in the first file of `LENGTHS` that has any."""
+    for name in LENGTHS:
+        settings = read_json_if_there(folder / name)
+        if settings:
+            break
+    for name in FOREIGN:
+        if settings.get(name):
+            raise ValueError(
+                f"{folder / LENGTH} has {name}, which npformer does not have; expected only "
+                "max_seq_length and do_lower_case"
+            )
+    return settings
+
+
+def _check_no_prompt(file: Path) -> None:
+    """Raise ValueError for a prompt before texts, or truncated vectors."""
+    settings = read_json_if_there(file)
+    for name in ("default_prompt_name", "truncate_dim"):
+        if settings.get(name) is not None:
+            raise ValueError(
+                f"{file} has {name} = {settings[name]!r}; expected null, because npformer puts "
+                "no prompt before texts and truncates no vectors. Remove it, and write a prompt "
+                "into the texts"
+            )
 
 
 def sentence_files(
     settings: SentenceSettings, d_model: int, *, dense: bool = False
 ) -> dict[str, Any]:
-    """Return {name: content} of the files with these settings; `dense`: a dense layer follows."""
+    """Return {name: content} of the files with these settings; `dense` adds a dense layer."""
     path_of_module = {"Transformer": "", "Pooling": POOLING}
     if dense:
         path_of_module["Dense"] = "2_Dense"
@@ -147,9 +164,9 @@ def sentence_files(
 
 
 def module_paths(folder: Path) -> dict[str, Path]:
-    """Return {class: folder} of the modules that modules.json names; none if there is no such file.
+    """Return {class: folder} of the modules in modules.json; empty if there is no such file.
 
-    ValueError if there is one that npformer does not have, or in another order.
+    ValueError if npformer does not support these modules in this order.
     """
     file = folder / MODULES
     modules = read_json(file, list) if file.exists() or file.is_symlink() else None
@@ -158,27 +175,32 @@ def module_paths(folder: Path) -> dict[str, Path]:
     if not all(isinstance(module, dict) for module in modules):
         raise ValueError(f"{file} has an entry without names; copy it again")
     types = [ascii(module.get("type", ""))[1:-1] for module in modules]
-    kinds = tuple(t.rpartition(".")[2] for t in types if t.startswith("sentence_transformers."))
-    if len(kinds) < len(types) or kinds not in CHAINS:
+    classes = []
+    for module_type in types:
+        if module_type.startswith("sentence_transformers."):
+            classes.append(module_type.rpartition(".")[2])
+    if len(classes) < len(types) or tuple(classes) not in CHAINS:
         raise ValueError(
             f"{file} has the modules {', '.join(types)}; expected Transformer, Pooling and at most "
             "one of Normalize and Dense, of sentence_transformers: npformer has no others"
         )
     paths = [path_in(folder, module.get("path", ""), file) for module in modules]
-    return dict(zip(kinds, paths, strict=True))
+    return dict(zip(classes, paths, strict=True))
 
 
-def _pooling(place: Path) -> str:
-    settings = read_json(place)
-    if (named := settings.get("pooling_mode")) is not None:
-        on = [str(named).lower()]
+def _read_pooling(file: Path) -> str:
+    """Return our name of the pooling in a file."""
+    settings = read_json(file)
+    mode = settings.get("pooling_mode")
+    if mode is not None:
+        modes = [str(mode).lower()]
     else:
-        usual = {POOLINGS["mean"]: True, **settings}
-        on = [key for key, value in usual.items() if key.startswith("pooling_mode_") and value]
-    found = [OURS.get(key, key) for key in on]
-    if len(found) != 1 or found[0] not in POOLINGS:
+        flags = {POOLINGS["mean"]: True, **settings}
+        modes = [key for key, value in flags.items() if key.startswith("pooling_mode_") and value]
+    poolings = [OURS.get(mode, mode) for mode in modes]
+    if len(poolings) != 1 or poolings[0] not in POOLINGS:
         raise ValueError(
-            f"{place} asks for {' and '.join(found) or 'no pooling'}; expected one of "
+            f"{file} asks for {' and '.join(poolings) or 'no pooling'}; expected one of "
             f"{', '.join(POOLINGS.values())}"
         )
-    return found[0]
+    return poolings[0]

@@ -1,4 +1,4 @@
-"""PretrainedWriter and PretrainedTranslator: models that write, with their tokenizers."""
+"""PretrainedWriter and PretrainedTranslator: models that write text, with their tokenizers."""
 
 from __future__ import annotations
 
@@ -21,31 +21,38 @@ from npformer.training.generation.texts import write_pieces, write_texts
 from npformer.training.generation.writing import list_tokens
 
 GENERATION = "generation_config.json"
-USUAL: dict[str, Any] = {"repetition_penalty": 1.0, "diversity_penalty": 0.0, "typical_p": 1.0}
-USUAL |= dict.fromkeys(("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_length"), 0)
-USUAL |= dict.fromkeys(("min_new_tokens", "suppress_tokens", "begin_suppress_tokens"))
-USUAL |= dict.fromkeys(("forced_bos_token_id", "sequence_bias", "min_p", "guidance_scale"))
-USUAL |= dict.fromkeys(("exponential_decay_length_penalty", "stop_strings", "watermarking_config"))
-USUAL |= dict.fromkeys(("penalty_alpha", "dola_layers", "constraints", "force_words_ids", "top_h"))
-USUAL |= {"forced_eos_token_id": None, "token_healing": False, "encoder_repetition_penalty": 1.0}
-USUAL |= {"epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "num_beams": 1}
-"""Settings of generation that npformer does not have, and what they are without an effect."""
+NEUTRAL: dict[str, Any] = {"repetition_penalty": 1.0, "diversity_penalty": 0.0, "typical_p": 1.0}
+NEUTRAL |= dict.fromkeys(("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_length"), 0)
+NEUTRAL |= dict.fromkeys(("min_new_tokens", "suppress_tokens", "begin_suppress_tokens"))
+NEUTRAL |= dict.fromkeys(("forced_bos_token_id", "sequence_bias", "min_p", "guidance_scale"))
+NEUTRAL |= dict.fromkeys(
+    ("exponential_decay_length_penalty", "stop_strings", "watermarking_config")
+)
+NEUTRAL |= dict.fromkeys(
+    ("penalty_alpha", "dola_layers", "constraints", "force_words_ids", "top_h")
+)
+NEUTRAL |= {"forced_eos_token_id": None, "token_healing": False, "encoder_repetition_penalty": 1.0}
+NEUTRAL |= {"epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "num_beams": 1}
+"""Settings of generation that npformer does not have, with the values that have no effect."""
 
 
 @dataclass(repr=False, eq=False)
 class PretrainedTextModel(Pretrained):
-    """What pretrained models that write have in common."""
+    """The base class of pretrained models that write text."""
 
     def __post_init__(self) -> None:
-        self._stated = _generation(Path(self.origin.folder), self.origin.hf_config)
+        self._generation_settings = _read_generation_settings(
+            Path(self.source_folder.folder), self.source_folder.hf_config
+        )
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write a folder in the layout that this one came in, with the tokenizer's files."""
-        write_folder(self.model, folder, self.architecture, self.origin, overwrite=overwrite)
+        """Write a folder in the layout of the source folder, with the tokenizer's files."""
+        write_folder(self.model, folder, self.architecture, self.source_folder, overwrite=overwrite)
 
     def __repr__(self) -> str:
-        kind, size = self.architecture.model_type, self.model.n_parameters()
-        return f"{type(self).__name__}({kind}, {size:,} parameters, from {self.origin.folder})"
+        model_type = self.architecture.model_type
+        size = f"{self.model.n_parameters():,} parameters"
+        return f"{type(self).__name__}({model_type}, {size}, from {self.source_folder.folder})"
 
 
 class PretrainedWriter(PretrainedTextModel):
@@ -62,14 +69,14 @@ class PretrainedWriter(PretrainedTextModel):
     ) -> Any:
         """Return n tokens that continue a text, or fewer if the model ends it.
 
-        Ids that no token has are not written: a model may have more than its tokenizer.
+        Ids without a token are never chosen: a model may have more ids than its tokenizer.
 
         Parameters
         ----------
         texts : str, or sequence of str
         n : int
         stop : int or list of int, optional
-            Ids that end a text, besides those that the folder names. They are not part of it.
+            Ids that end a text, besides those in the folder's files; they are not part of it.
         **options
             temperature, top_k, top_p, seed, cache, never, as in `LanguageModel.generate`.
 
@@ -78,29 +85,34 @@ class PretrainedWriter(PretrainedTextModel):
         texts : str, or list of str
             One or several, like `texts`.
         """
-        listed = [texts] if isinstance(texts, str) else check_texts(texts)
-        prompts = [self._ids(text) for text in listed]
+        checked_texts = [texts] if isinstance(texts, str) else check_texts(texts)
+        prompts = [self._ids(text) for text in checked_texts]
         ends = self._ends(stop)
         written = write_texts(self.model, self.tokenizer, prompts, n, stop=ends, **options)
         return written[0] if isinstance(texts, str) else written
 
     def stream(self, text: str, n: int = 40, *, stop: Any = None, **options: Any) -> Iterator[str]:
-        """Yield the text that `generate` returns, piece by piece."""
+        """Yield the text that `generate` returns, in pieces as they are written."""
         checks.text("text", text)
-        prompt, ends = self._ids(text), self._ends(stop)
+        prompt = self._ids(text)
+        ends = self._ends(stop)
         return write_pieces(self.model, self.tokenizer, prompt, n, stop=ends, **options)
 
     def _ends(self, stop: Any = None) -> list[int]:
-        """Return the ids that end a text: those that the folder names, and others."""
+        """Return the ids that end a text: those in the folder's files, and `stop`."""
         vocab_size = self.model.vocab_size
-        stated = self._stated.get("eos_token_id")
-        ends = stated if isinstance(stated, list) else [stated]
-        known = [id for id in ends if isinstance(id, int) and 0 <= id < vocab_size]
-        return [*known, *list_tokens("stop", stop, vocab_size)]
+        setting = self._generation_settings.get("eos_token_id")
+        ids = setting if isinstance(setting, list) else [setting]
+        ends = [id for id in ids if isinstance(id, int) and 0 <= id < vocab_size]
+        return [*ends, *list_tokens("stop", stop, vocab_size)]
 
     def _ids(self, text: str) -> list[int]:
-        begin = self._stated.get("bos_token_id")
-        return self.tokenizer.ids(text) or ([begin] if isinstance(begin, int) else [])
+        """Return the ids of a text; for an empty one the id that begins texts, if there is one."""
+        ids: list[int] = self.tokenizer.ids(text)
+        begin = self._generation_settings.get("bos_token_id")
+        if not ids and isinstance(begin, int):
+            return [begin]
+        return ids
 
 
 class PretrainedTranslator(PretrainedTextModel):
@@ -128,41 +140,47 @@ class PretrainedTranslator(PretrainedTextModel):
         max_len, beams, length_penalty
             As in `EncoderDecoder.generate`.
         batch_size : int
-            Texts at a time.
+            Number of texts in a batch.
 
         Returns
         -------
         texts : str, or list of str
             One or several, like `texts`.
         """
-        listed = [texts] if isinstance(texts, str) else check_texts(texts)
-        batch_size, found = checks.positive("batch_size", batch_size), []
+        checked_texts = [texts] if isinstance(texts, str) else check_texts(texts)
+        batch_size = checks.positive("batch_size", batch_size)
         model = self.model
-        without_token = set(self.tokenizer.ids_without_token(model.target_vocab)) - {model.end_id}
-        for start in range(0, len(listed), batch_size):
-            rows = [self.tokenizer.ids(text) for text in listed[start : start + batch_size]]
-            ids, mask = pad_rows(rows, self.model.padding_id)
-            written = self.model.generate(
-                ids, max_len, beams, length_penalty, mask=mask, never=without_token
-            )
-            found += [self.tokenizer.decode(row) for row in written]
-        return found[0] if isinstance(texts, str) else found
+        ids_without_token = self.tokenizer.ids_without_token(model.target_vocab)
+        never = set(ids_without_token) - {model.end_id}
+        translations = []
+        for start in range(0, len(checked_texts), batch_size):
+            batch = checked_texts[start : start + batch_size]
+            ids, mask = pad_rows([self.tokenizer.ids(text) for text in batch], model.padding_id)
+            rows = model.generate(ids, max_len, beams, length_penalty, mask=mask, never=never)
+            translations += [self.tokenizer.decode(row) for row in rows]
+        return translations[0] if isinstance(texts, str) else translations
 
 
-def _generation(folder: Path, hf_config: Settings) -> dict[str, Any]:
-    """Return what a folder says about generation; warn of what npformer does not do."""
-    stated = {**hf_config, **read_json_if_there(folder / GENERATION)}
-    if isinstance(end := stated.get("eos_token_id"), list) and len(end) == 1:
-        stated["eos_token_id"] = end[0]
-    usual = {**USUAL, "bad_words_ids": [[hf_config.get("pad_token_id")]]}
-    if hf_config["model_type"] == "marian":  # whose ids are those of the model, and beams are given
-        usual |= {key: hf_config.get(key) for key in IDS.values()}
-        usual |= {"num_beams": stated.get("num_beams"), "forced_eos_token_id": usual[IDS["end_id"]]}
-    other = {k: stated[k] for k, v in usual.items() if stated.get(k) not in (None, v, [])}
-    if other:
+def _read_generation_settings(folder: Path, hf_config: Settings) -> dict[str, Any]:
+    """Return the settings of generation in a folder; warn of those that npformer does not have."""
+    settings = {**hf_config, **read_json_if_there(folder / GENERATION)}
+    end = settings.get("eos_token_id")
+    if isinstance(end, list) and len(end) == 1:
+        settings["eos_token_id"] = end[0]
+    neutral = {**NEUTRAL, "bad_words_ids": [[hf_config.get("pad_token_id")]]}
+    if hf_config["model_type"] == "marian":  # its ids are the model's; `generate` takes beams
+        neutral |= {key: hf_config.get(key) for key in IDS.values()}
+        neutral["num_beams"] = settings.get("num_beams")
+        neutral["forced_eos_token_id"] = neutral[IDS["end_id"]]
+    unsupported = [
+        f"{key} = {settings[key]!r}"
+        for key, value in neutral.items()
+        if settings.get(key) not in (None, value, [])
+    ]
+    if unsupported:
         warnings.warn(
-            f"{folder} says of generation {', '.join(f'{k} = {v!r}' for k, v in other.items())}, "
-            "which npformer does not do: generate writes other texts than transformers",
+            f"{folder} has the settings of generation {', '.join(unsupported)}, which npformer "
+            "does not have: generate writes other texts than transformers",
             stacklevel=5,
         )
-    return stated
+    return settings

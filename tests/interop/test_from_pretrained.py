@@ -233,7 +233,7 @@ def test_without_normalize_they_are_as_they_come(folder):
     changed(folder, "1_Pooling/config.json", pooling_mode="cls")  # newer files say it like this
     found = nf.from_pretrained(folder)
     assert (found.settings.normalize, found.settings.pooling) == (False, "first")
-    assert found.origin.sentences is not None
+    assert found.source_folder.sentences is not None
 
 
 def test_the_first_token_may_be_the_text_s_vector(folder):
@@ -465,7 +465,7 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
         (lambda f: changed(f, architectures=["BertForSequenceClassification"]) and
          more(f, {"classifier.weight": 1, "classifier.bias": 1, "pooler.dense.weight": None,
                  "pooler.dense.bias": None}), V,
-         r"have no bert\.pooler\.dense\.weight; expected those of a BertForSequenceClass"),
+         r"have no bert\.pooler\.dense\.weight; expected the weights of a BertForSequenceClass"),
         (lambda f: more(f, {"embeddings.LayerNorm.bias": np.nan}), V,
          r"has NaN or infinity in embeddings\.LayerNorm\.bias, as float64; expected finite"),
         (lambda f: changed(sentence_encoder(f, modes=["cls_token"]), "1_Pooling/config.json",
@@ -478,7 +478,7 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
         (lambda f: (f / WEIGHTS).unlink(), MISSING, "has no weights; exp"),
         (lambda f: (f / WEIGHTS).rename(f / "pytorch_model.bin"), V,
          r"in pytorch_model\.bin; .*transformers\.BertModel\.from_pretrained"),
-        (lambda f: (f / WEIGHTS).write_bytes(b"12345678{"), V, "not a whole"),
+        (lambda f: (f / WEIGHTS).write_bytes(b"12345678{"), V, "not a complete"),
         (lambda f: changed(f, vocab_size=5), V, r"word_embeddings.weight has shape"),
         (lambda f: (f / "modules.json").write_text("{}"), V, "holds a dict; expected a list"),
         (lambda f: more(f, {"bert.extra": 0}), V, "extra is unknown"),
@@ -514,7 +514,7 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
         (lambda f: changed(f, "config_sentence_transformers.json", default_prompt_name="query"), V,
          "default_prompt_name = 'query'; expected null"),
         (lambda f: (f / WEIGHTS).write_bytes(raw("F8_E4M3", {"x": np.zeros(2, "uint8")})), V,
-         "numbers of the kind F8_E4M3; expected one of F64"),
+         "numbers of the type F8_E4M3; expected one of F64"),
     ],
 )  # fmt: skip
 def test_a_folder_that_does_not_fit_is_refused(folder, change, error, message):
@@ -562,7 +562,9 @@ def test_a_name_of_the_hub_is_explained(tmp_path, monkeypatch):
         nf.from_pretrained(tmp_path / "model.safetensors")
     (tmp_path / "cache" / "snapshots" / "ab12").mkdir(parents=True)
     (tmp_path / "cache" / "snapshots" / "ab12" / "config.json").write_text("{}")
-    with pytest.raises(FileNotFoundError, match=r"in the cache .* expected one of them: .*ab12"):
+    with pytest.raises(
+        FileNotFoundError, match=r"in the cache .* expected the folder of one: .*ab12"
+    ):
         nf.from_pretrained(tmp_path / "cache")
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(FileNotFoundError, match="holds an adapter"):
@@ -630,12 +632,12 @@ def test_wrong_texts_are_explained(folder, texts, error, message):
 def test_wrong_calls_of_an_encoder_are_explained(folder):
     found = nf.from_pretrained(folder)
     tiny(folder.with_name("head"), pooling="pooler")
-    with_head = nf.from_pretrained(folder.with_name("head"))
+    add_head = nf.from_pretrained(folder.with_name("head"))
     for call, message in (
         (found.classifier, r"no trained head; expected .* classifier\(2\)"),
         (lambda: found.embed(TEXTS, batch_size=0), "batch_size is 0"),
         (lambda: found.encode(TEXTS, max_len=40), "max_len is 40; expected"),
-        (lambda: with_head.classifier(pooling="mean"), "'mean' and n_classes is None; expected b"),
+        (lambda: add_head.classifier(pooling="mean"), "'mean' and n_classes is None; expected b"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
@@ -648,7 +650,7 @@ def test_files_that_are_there_are_kept(folder):
     found.save(folder, overwrite=True)
     tiny(folder.with_name("other"))
     sentence_encoder(folder.with_name("other"))
-    with pytest.raises(FileExistsError, match=r"has modules\.json of the model before, "):
+    with pytest.raises(FileExistsError, match=r"has modules\.json of the previous model, "):
         found.save(folder.with_name("other"), overwrite=True)
     after = json.loads((folder / "config.json").read_bytes())
     assert after == json.loads(before)

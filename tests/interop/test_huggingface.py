@@ -280,7 +280,7 @@ def test_queries_keys_and_values_may_lie_in_one_array_with_rows_of_outputs():
     family = replace(bert, layers=layers)
     given = state("bert")
     encoder = interop.from_bert(given, BERT)
-    written = family.theirs(values_of(encoder))
+    written = family.their_arrays(values_of(encoder))
     parts = [f"encoder.layer.1.attention.self.{each}.weight" for each in ("query", "key", "value")]
     np.testing.assert_array_equal(
         written["encoder.layer.1.qkv.weight"], np.concatenate([given[part] for part in parts])

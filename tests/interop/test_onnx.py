@@ -228,7 +228,7 @@ def test_a_layer_of_a_user_is_named(layer, tmp_path):
 
 
 def test_a_layer_of_a_user_can_be_registered(tmp_path, monkeypatch):
-    monkeypatch.setattr(nf.interop.onnx.table, "CONVERTERS", {**nf.interop.onnx.CONVERTERS})
+    monkeypatch.setattr(nf.interop.onnx.converters, "CONVERTERS", {**nf.interop.onnx.CONVERTERS})
     nf.interop.onnx.register(Half)(lambda layer, x, graph: x * 0.5)
     model = with_half(Half())
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
@@ -244,7 +244,7 @@ def test_only_layers_are_registered():
 
 def test_models_that_have_no_form_in_onnx(tmp_path):
     writer = nf.EncoderDecoder(nf.EncoderConfig(**SMALL), 31, 31)
-    for m, said in ((writer, "two inputs and caches"), (Half(), "model is a Half"), (3, "model")):
+    for m, said in ((writer, "two inputs, and caches"), (Half(), "model is a Half"), (3, "model")):
         with pytest.raises(TypeError, match=said):
             nf.interop.to_onnx(m, tmp_path / "model.onnx")
 
@@ -359,7 +359,7 @@ PYTHON = r"^```python needs=\S+\n(.*?)^```$"
 
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(nf.interop.onnx.table, "CONVERTERS", {**nf.interop.onnx.CONVERTERS})
+    monkeypatch.setattr(nf.interop.onnx.converters, "CONVERTERS", {**nf.interop.onnx.CONVERTERS})
     page = Path(__file__).resolve().parents[2] / "docs" / "onnx.md"
     namespace = {}
     for block in re.findall(PYTHON, page.read_text("utf-8"), re.M | re.S):

@@ -71,7 +71,7 @@ def test_ids_without_a_token_are_not_written(folder, options):
 
 def test_an_end_may_be_an_id_without_a_token(folder):
     writer = writer_of(folder)
-    writer._stated["eos_token_id"] = UNUSED
+    writer._generation_settings["eos_token_id"] = UNUSED
     letter = writer.tokenizer.library.token_to_id("o")
     never = set(range(PADDED)) - {UNUSED, letter}
     lengths = {len(writer.generate("To be", 30, seed=seed, never=never)) for seed in range(5)}
@@ -196,7 +196,7 @@ def test_ends_and_spaces_are_those_that_the_settings_say(tmp_path, tokenizer, se
 def test_an_end_that_the_settings_do_not_want_is_warned_of(tmp_path):
     """tokenizer.json counts, as in transformers 5."""
     state_of(tmp_path, llama_tokenizer(), add_bos_token=False)
-    with pytest.warns(UserWarning, match="add_bos_token = False, and '<s>' is added by .*counts"):
+    with pytest.warns(UserWarning, match="add_bos_token = False, and '<s>' is added by .*follows"):
         assert read_tokenizer(tmp_path, padding="</s>").ids("To")[0] == 1
 
 

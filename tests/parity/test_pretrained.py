@@ -400,8 +400,8 @@ def test_one_step_of_fine_tuning_agrees(make, name):
     theirs.loss.backward()
     optimizer.step()
     assert abs(loss - theirs.loss.item()) < 1e-12
-    whole = ours.architecture.with_head(ours.architecture.head_of(ours.origin.hf_config))
-    after, weights = dict(model.named_parameters()), whole.theirs(classifier.parameters())
+    whole = ours.architecture.add_head(ours.architecture.find_head(ours.source_folder.hf_config))
+    after, weights = dict(model.named_parameters()), whole.their_arrays(classifier.parameters())
     for name, expected, largest in gradients_beside(whole, gradients, model):
         new = after[name].detach().numpy()
         new = new[len(new) - len(expected) :]
@@ -412,7 +412,7 @@ def test_one_step_of_fine_tuning_agrees(make, name):
 def gradients_beside(architecture, gradients, model):
     """Assert that PyTorch's are the same; yield their names, PyTorch's, and the largest number."""
     theirs = {name: parameter.grad for name, parameter in model.named_parameters()}
-    ours, places = architecture.theirs(gradients), architecture.places(gradients)
+    ours, places = architecture.their_arrays(gradients), architecture.places(gradients)
     assert ours.keys() == theirs.keys()
     assert sum(len(place.ours) for place in places.values()) == len(gradients)
     largest = max(g.abs().max().item() for g in theirs.values() if g is not None)

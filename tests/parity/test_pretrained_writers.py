@@ -532,9 +532,9 @@ def test_texts_of_marian(tmp_path):
         (
             "tokenizer_config.json",
             {"sp_model_kwargs": {"alpha": 0.1}},
-            "has sp_model_kwargs of its",
+            "changes sp_model_kwargs; exp",
         ),
-        ("special_tokens_map.json", {"eos_token": "<unk>"}, "has eos_token of its own; expected"),
+        ("special_tokens_map.json", {"eos_token": "<unk>"}, "changes eos_token; expected"),
         ("vocab.json", vocabulary | {piece: vocabulary[other]}, "have the same id"),
         (
             "vocab.json",

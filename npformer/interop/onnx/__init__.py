@@ -1,8 +1,8 @@
-"""Writing models in ONNX, for programs that know nothing of npformer."""
+"""Writing models in ONNX, for programs without npformer."""
 
-from npformer.interop.onnx import layers, mixers, models  # noqa: F401 - their converters
+from npformer.interop.onnx import layers, mixers, models  # noqa: F401 - registers their converters
+from npformer.interop.onnx.converters import CONVERTERS, register
 from npformer.interop.onnx.export import Exported, to_onnx
 from npformer.interop.onnx.graph import Graph, Value
-from npformer.interop.onnx.table import CONVERTERS, register
 
 __all__ = ["CONVERTERS", "Exported", "Graph", "Value", "register", "to_onnx"]

@@ -8,18 +8,23 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, Parameter, to_numpy
-from npformer.interop.onnx.table import converter_of
+from npformer.interop.onnx.converters import converter_of
 
 OPSET, IR = 20, 9
-"""Version 20 of the operators has GELU; runtimes of 2023 and later know it."""
+"""Version 20 of the operators has GELU; runtimes since 2023 support it."""
 
 
 def _operator(name: str) -> Callable[[Value, Any], Value]:
-    return lambda self, other: self.graph.node(name, self, other)
+    """Return a method that adds a node with this operator."""
+
+    def add_node(self: Value, other: Any) -> Value:
+        return self.graph.node(name, self, other)
+
+    return add_node
 
 
 class Value:
-    """An array that the graph will compute. ``+ - * / @`` add a node each."""
+    """An array that the graph will compute. Each of ``+ - * / @`` adds a node."""
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph = graph
@@ -32,12 +37,12 @@ class Value:
     __matmul__ = _operator("MatMul")
     __and__ = _operator("And")
 
-    def at(self, *axes: int) -> Value:
-        """Return the array with new axes of length 1 at these places."""
+    def expand_dims(self, *axes: int) -> Value:
+        """Return the array with new axes of length 1 at these positions."""
         return self.graph.node("Unsqueeze", self, list(axes))
 
     def reshape(self, *shape: int) -> Value:
-        """Return the array in another shape; 0 leaves an axis as it is, -1 is what remains."""
+        """Return the array in another shape; 0 leaves an axis unchanged, -1 is inferred."""
         return self.graph.node("Reshape", self, list(shape))
 
     def transpose(self, *axes: int) -> Value:
@@ -45,41 +50,43 @@ class Value:
         return self.graph.node("Transpose", self, perm=list(axes))
 
     def cut(self, begin: Any, end: Any, axis: int) -> Value:
-        """Return the part from `begin` up to `end`, each a number or a `Value`."""
-        begin, end = (n if isinstance(n, Value) else [n] for n in (begin, end))
-        return self.graph.node("Slice", self, begin, end, [axis])
+        """Return the slice from `begin` up to `end`, each a number or a `Value`."""
+        starts = begin if isinstance(begin, Value) else [begin]
+        ends = end if isinstance(end, Value) else [end]
+        return self.graph.node("Slice", self, starts, ends, [axis])
 
     def sum(self, *axes: int, keep: bool = False) -> Value:
         """Return the sum over these axes."""
         return self.graph.node("ReduceSum", self, list(axes), keepdims=int(keep))
 
-    def like(self, other: Value) -> Value:
+    def cast_like(self, other: Value) -> Value:
         """Return the array in the dtype of another one.
 
-        Numbers become floats like this: in a file that a tool makes float16, they follow.
+        This way integers become floats whose type is right even after a tool has converted the
+        file to float16.
         """
         return self.graph.node("CastLike", self, other)
 
-    def to(self, dtype: str) -> Value:
-        """Return the array in another dtype: "int64" or "bool"; for floats see `like`."""
+    def cast(self, dtype: str) -> Value:
+        """Return the array in another dtype: "int64" or "bool"; for floats see `cast_like`."""
         from onnx.helper import np_dtype_to_tensor_dtype
 
         return self.graph.node("Cast", self, to=np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 class Graph:
-    """The nodes that compute a model, and what its layers have to know.
+    """The nodes that compute a model, and the inputs that its layers share.
 
     Converters get it as layers get a `Context`.
 
     Attributes
     ----------
     mask : Value or None
-        (batch, length), True at tokens that are not padding; None: there is no padding.
+        (batch, length), True at tokens that are not padding; None: no padding.
     types : Value or None
         The types of the tokens; None: all are 0.
     length : Value
-        Of the sequences, as an array of one number: known only when the model runs.
+        The length of the sequences, an array of one number, known only when the model runs.
     max_len, d_model : int
         The largest length; the features of a token.
     """
@@ -97,7 +104,7 @@ class Graph:
         self.length: Value
 
     def input(self, name: str, dtype: str, shape: Iterable[Any]) -> Value:
-        """Return an array that the caller will pass."""
+        """Add an input, which the caller will pass, and return it."""
         self.inputs.append(_value_info(name, dtype, shape))
         return Value(self, name)
 
@@ -109,18 +116,18 @@ class Graph:
         self.outputs.append(_value_info(name, "float32", shape))
 
     def apply(self, layer: Layer, x: Value) -> Value:
-        """Return what a layer computes from x, by the converter of its class."""
+        """Return the output of a layer for x, by the converter of its class."""
         y: Value = converter_of(layer)(layer, x, self)
         return y
 
     def chain(self, layers: Iterable[Layer], x: Value) -> Value:
-        """Return what layers compute from x, one after the other."""
+        """Return the output of a sequence of layers for x."""
         for layer in layers:
             x = self.apply(layer, x)
         return x
 
     def node(self, operator: str, *inputs: Any, **attributes: Any) -> Value:
-        """Return what an operator of ONNX computes.
+        """Add a node with an operator of ONNX, and return its output.
 
         Inputs may be values, parameters, arrays and numbers. In the graph, floats are float32 and
         integers int64.
@@ -128,7 +135,7 @@ class Graph:
         from onnx.helper import make_node
 
         value = Value(self, f"{operator}_{len(self.nodes)}")
-        names = [self.value(each).name for each in inputs]
+        names = [self.value(array).name for array in inputs]
         self.nodes.append(make_node(operator, names, [value.name], value.name, **attributes))
         return value
 
@@ -138,47 +145,50 @@ class Graph:
             return array
         if isinstance(array, Parameter):
             name = self._names[array]
-            if name not in self.arrays:  # a parameter that is used twice is stored once
+            if name not in self.arrays:  # a shared parameter is stored once
                 self.arrays[name] = to_numpy(array.value).astype("float32")
             return Value(self, name)
-        held = np.asarray(array)
-        if held.dtype.kind in "fiu":
-            held = held.astype("float32" if held.dtype.kind == "f" else "int64")
+        constant = np.asarray(array)
+        if constant.dtype.kind in "fiu":
+            dtype = "float32" if constant.dtype.kind == "f" else "int64"
+            constant = constant.astype(dtype)
         name = f"constant_{len(self.arrays)}"
-        self.arrays[name] = held
+        self.arrays[name] = constant
         return Value(self, name)
 
-    def cropped(self, array: Any, *axes: int) -> Value:
+    def crop(self, array: Any, *axes: int) -> Value:
         """Return an array or a parameter, cropped to the length along these axes."""
         return self.cut_to_length(self.value(array), axes, len(array.shape))
 
     def cut_to_length(self, value: Value, axes: Sequence[int], n_axes: int) -> Value:
         """Return a value with `n_axes` axes, of which these are cut to the length.
 
-        Tools that infer shapes take a cut axis for the smaller of two lengths: the shape that it
-        gets afterwards changes no number, and tells them which.
+        The Reshape after the Slice changes no number: it tells tools that infer shapes that the
+        axis has the length, not the smaller one of two lengths.
         """
         for axis in axes:
             value = value.cut(0, self.length, axis)
-        sizes: list[Any] = [[0]] * n_axes  # 0: as it is
+        sizes: list[Any] = [[0]] * n_axes  # 0: unchanged
         for axis in axes:
             sizes[axis] = self.length
         return self.node("Reshape", value, self.node("Concat", *sizes, axis=0))
 
     def where(self, condition: Value, yes: Any, no: Any) -> Value:
-        """Return `yes` where the condition holds, and `no` elsewhere."""
+        """Return `yes` where the condition is True, and `no` elsewhere."""
         return self.node("Where", condition, yes, no)
 
-    def without_padding(self, x: Value) -> Value:
+    def zero_padding(self, x: Value) -> Value:
         """Return (batch, length, features) with 0 at padding."""
-        return x if self.mask is None else self.where(self.mask.at(-1), x, 0.0)
+        if self.mask is None:
+            return x
+        return self.where(self.mask.expand_dims(-1), x, 0.0)
 
     def positions(self) -> Value:
         """Return 0, 1, ... up to the length."""
         return self.node("Range", 0, self.node("Squeeze", self.length), 1)
 
     def model(self, metadata: Mapping[str, str]) -> Any:
-        """Return the ONNX model, checked, with these strings in its metadata."""
+        """Return the ONNX model, after checking it, with these strings in its metadata."""
         from onnx import checker, helper, numpy_helper
 
         arrays = [numpy_helper.from_array(array, name) for name, array in self.arrays.items()]
@@ -193,6 +203,7 @@ class Graph:
 
 
 def _value_info(name: str, dtype: str, shape: Iterable[Any]) -> Any:
+    """Return the description of an input or output in ONNX."""
     from onnx.helper import make_tensor_value_info, np_dtype_to_tensor_dtype
 
     return make_tensor_value_info(name, np_dtype_to_tensor_dtype(np.dtype(dtype)), list(shape))

@@ -1,11 +1,11 @@
-"""Converters of the parts of models to ONNX."""
+"""Converters of models and their blocks to ONNX."""
 
 import numpy as np
 
 from npformer import layers, models
 from npformer.core import Layer
+from npformer.interop.onnx.converters import register
 from npformer.interop.onnx.graph import Graph, Value
-from npformer.interop.onnx.table import register
 from npformer.models import losses
 from npformer.models.trainable import (
     LanguageModel,
@@ -35,10 +35,10 @@ def residual(order: str, sublayer: Layer, norm: Layer, x: Value, graph: Graph) -
 @register(models.Encoder)
 def encoder(layer: models.Encoder, x: Value, graph: Graph) -> Value:
     """One block after the other; padding is 0 before and after."""
-    y = graph.chain(layer.blocks, graph.without_padding(x))
+    y = graph.chain(layer.blocks, graph.zero_padding(x))
     if layer.final_norm is not None:
         y = graph.apply(layer.final_norm, y)
-    return graph.without_padding(y)
+    return graph.zero_padding(y)
 
 
 @register(SequenceClassifier)
@@ -64,60 +64,61 @@ def masked_language_model(model: MaskedLanguageModel, x: Value, graph: Graph) ->
 
 @register(WideSequenceClassifier)
 def wide_classifier(model: WideSequenceClassifier, x: Value, graph: Graph) -> Value:
-    """Two answers: the encoder's and the wide part's."""
-    deep, wide = sequence_classifier(model, x, graph), graph.apply(model.wide, x)
-    return graph.node("Concat", deep.at(1), wide.at(1), axis=1)
+    """The logits of the encoder, and those of the wide model."""
+    deep_logits = sequence_classifier(model, x, graph)
+    wide_logits = graph.apply(model.wide, x)
+    return graph.node("Concat", deep_logits.expand_dims(1), wide_logits.expand_dims(1), axis=1)
 
 
 @register(layers.Wide)
 def wide(layer: layers.Wide, x: Value, graph: Graph) -> Value:
-    """y = sum over tokens and known pairs of their weight times their row; see `Wide.weighted`."""
-    kept = graph.node("GreaterOrEqual", x, 0) if graph.mask is None else graph.mask
+    """y = sum over tokens and known pairs of weight times row; see `Wide.weighted`."""
+    mask = graph.node("GreaterOrEqual", x, 0) if graph.mask is None else graph.mask
     ids = x
     if layer.n_pairs:
-        pairs, found = pairs_of(layer, x, kept, graph)
+        pairs, is_known = find_pairs(layer, x, mask, graph)
         ids = graph.node("Concat", x, pairs, axis=1)
-        kept = graph.node("Concat", kept, found, axis=1)
-    ids = graph.where(kept, ids, 0)
-    keys = graph.where(kept, ids, -1)
-    same = graph.node("Equal", keys.at(1), keys.at(2))  # [batch, n, n]
+        mask = graph.node("Concat", mask, is_known, axis=1)
+    ids = graph.where(mask, ids, 0)
+    keys = graph.where(mask, ids, -1)
+    is_equal = graph.node("Equal", keys.expand_dims(1), keys.expand_dims(2))  # [batch, n, n]
     idf = graph.node("Gather", layer.idf, ids)
-    n = same.like(idf).sum(2)
-    v = graph.where(kept, idf * (graph.node("Log", n) + 1.0) / n, 0.0)
+    n = is_equal.cast_like(idf).sum(2)
+    v = graph.where(mask, idf * (graph.node("Log", n) + 1.0) / n, 0.0)
     norm = graph.node("Sqrt", (n * v * v).sum(1, keep=True))
     norm = graph.where(graph.node("Greater", norm, 0.0), norm, 1.0)
     weights = v * layers.wide.SCALE / norm
-    y = weights.at(1) @ graph.node("Gather", layer.weight, ids)
+    y = weights.expand_dims(1) @ graph.node("Gather", layer.weight, ids)
     return graph.node("Squeeze", y, [1]) + layer.bias
 
 
-def pairs_of(layer: layers.Wide, x: Value, kept: Value, graph: Graph) -> tuple[Value, Value]:
-    """Return the ids of pairs of neighbours, and which of them are known."""
-
-    def both(each: Value) -> tuple[Value, Value]:
-        return each.cut(0, -1, axis=1), each.cut(1, np.iinfo("int64").max, axis=1)
-
-    left, right = both(x)
-    asked = left * layer.vocab_size + right
-    known = layer.pairs.value.astype("int64") @ np.array([layer.vocab_size, 1])
+def find_pairs(layer: layers.Wide, x: Value, mask: Value, graph: Graph) -> tuple[Value, Value]:
+    """Return the ids of pairs of neighbours, and True at the pairs that are known."""
+    end = np.iinfo("int64").max
+    left, right = x.cut(0, -1, axis=1), x.cut(1, end, axis=1)
+    queries = left * layer.vocab_size + right  # each pair as one number
+    known_pairs = layer.pairs.value.astype("int64") @ np.array([layer.vocab_size, 1])
     steps = [2**k for k in reversed(range(layer.n_pairs.bit_length()))]
-    table = np.full(2 * steps[0], np.iinfo("int64").max)
-    table[: layer.n_pairs] = known
-    of_known, place = graph.value(table), asked * 0
-    for step in steps:  # bisection: `place` of the known pairs are smaller
-        smaller = graph.node("Less", graph.node("Gather", of_known, place + (step - 1)), asked)
-        place = place + smaller.to("int64") * step
-    found = graph.node("Equal", graph.node("Gather", of_known, place), asked)
-    one, other = both(kept)
-    return place + layer.vocab_size, found & one & other
+    padded_pairs = np.full(2 * steps[0], end)
+    padded_pairs[: layer.n_pairs] = known_pairs
+    table = graph.value(padded_pairs)
+    rank = queries * 0
+    for step in steps:  # bisection: in the end `rank` known pairs are smaller
+        is_smaller = graph.node("Less", graph.node("Gather", table, rank + (step - 1)), queries)
+        rank = rank + is_smaller.cast("int64") * step
+    is_known = graph.node("Equal", graph.node("Gather", table, rank), queries)
+    left_mask, right_mask = mask.cut(0, -1, axis=1), mask.cut(1, end, axis=1)
+    return rank + layer.vocab_size, is_known & left_mask & right_mask
 
 
 def probabilities(model: Layer, logits: Value, graph: Graph) -> Value | None:
     """Return the probabilities of classes; None for a loss without them."""
     loss = getattr(model, "loss", None)
     if type(loss) is losses.BinaryCrossEntropy:
-        both = graph.node("Concat", logits * -1.0, logits, axis=-1)
-        return graph.node("Sigmoid", both)
+        logits_of_classes = graph.node("Concat", logits * -1.0, logits, axis=-1)
+        return graph.node("Sigmoid", logits_of_classes)
     if type(loss) is TwoAnswers:
         return graph.node("Softmax", graph.node("ReduceMean", logits, [-2], keepdims=0))
-    return graph.node("Softmax", logits) if type(loss) is losses.SoftmaxCrossEntropy else None
+    if type(loss) is losses.SoftmaxCrossEntropy:
+        return graph.node("Softmax", logits)
+    return None

@@ -1,11 +1,10 @@
-"""MarianTokenizer: the pieces of Marian's models, by the library SentencePiece."""
+"""MarianTokenizer: tokens of Marian's models, by the library SentencePiece."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Self
 
 from npformer.core import checks
@@ -17,7 +16,7 @@ from npformer.data.tokenizers.tokenizer import Tokenizer, clean_up_spaces, read_
 
 FILES = ("source.spm", "target.spm", "vocab.json")
 LANGUAGE = re.compile(">>.*?<<", re.DOTALL)
-"""What a text may begin with: the language to translate it into."""
+"""The target language, with which a text may begin."""
 SPECIAL = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 FOREIGN = (
     "separate_vocabs",
@@ -31,7 +30,7 @@ FOREIGN = (
 
 
 class MarianTokenizer(Tokenizer):
-    """Pieces of words (Kudo and Richardson, 2018), with a model for each side and one vocabulary.
+    """SentencePiece (Kudo and Richardson, 2018), with two models, one for each side.
 
     Needs the extra ``translate``: the library ``sentencepiece``, which wrote the files.
 
@@ -40,9 +39,9 @@ class MarianTokenizer(Tokenizer):
     source, target : bytes
         The content of ``source.spm`` and ``target.spm``.
     vocabulary : mapping of str to int
-        The id of each piece, and of ``</s>``, ``<unk>`` and ``<pad>``.
+        The id of each token of both sides, and of ``</s>``, ``<unk>`` and ``<pad>``.
     clean_up : bool
-        Whether spaces before punctuation are taken out of decoded texts.
+        Whether to remove spaces before punctuation in decoded texts.
     """
 
     def __init__(
@@ -53,93 +52,99 @@ class MarianTokenizer(Tokenizer):
         *,
         clean_up: bool = False,
     ) -> None:
-        needed = library("sentencepiece", "translate", "Marian's tokenizer")
-        processor = needed.SentencePieceProcessor
-        self._source, self._target, self.clean_up = source, target, clean_up
+        sentencepiece = library("sentencepiece", "translate", "Marian's tokenizer")
+        self._source = source
+        self._target = target
+        self.clean_up = clean_up
         try:
             if not (source and target):
                 raise RuntimeError("it is empty")
-            self._of_source = processor(model_proto=source)
-            self._of_target = processor(model_proto=target)
+            self._source_processor = sentencepiece.SentencePieceProcessor(model_proto=source)
+            self._target_processor = sentencepiece.SentencePieceProcessor(model_proto=target)
         except RuntimeError as error:
             raise ValueError(f"source.spm or target.spm is damaged: {error}") from error
         self.vocabulary = dict(vocabulary)
-        for piece, id in self.vocabulary.items():
-            checks.whole(f"the id of {piece!r} in {FILES[2]}", id, at_least=0)
+        for token, id in self.vocabulary.items():
+            checks.whole(f"the id of {token!r} in {FILES[2]}", id, at_least=0)
         check_ids(self.vocabulary)
-        self._pieces = {id: piece for piece, id in self.vocabulary.items()}
+        self._token_of_id = {id: token for token, id in self.vocabulary.items()}
         for name in SPECIAL.values():
             if name not in self.vocabulary:
-                raise ValueError(f"the vocabulary has no {name!r}; expected that of Marian")
-        self.vocab_size = 1 + max(self._pieces)
-        self.unknown_id = self.vocabulary["<unk>"]
-        self.end_id = self.vocabulary["</s>"]
+                raise ValueError(
+                    f"the vocabulary has no {name!r}; expected the vocabulary of Marian"
+                )
+        self.vocab_size = 1 + max(self._token_of_id)
+        self.unknown_id: int = self.vocabulary["<unk>"]
+        self.end_id: int = self.vocabulary["</s>"]
         self.padding_id = self.begin_id = self.vocabulary["<pad>"]
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> Self:
         """Return the tokenizer of a folder with source.spm, target.spm and vocab.json."""
         path = checks.path("folder", folder)
-        if missing := [name for name in FILES if not (path / name).is_file()]:
-            raise FileNotFoundError(f"{path} has no {missing[0]}; expected {', '.join(FILES)}")
+        for name in FILES:
+            if not (path / name).is_file():
+                raise FileNotFoundError(f"{path} has no {name}; expected {', '.join(FILES)}")
         for name in FILES:
             check_is_no_pointer(path / name)
-        source, target = (Path(path / name).read_bytes() for name in FILES[:2])
-        vocabulary = read_json(path / FILES[2])
+        source = (path / "source.spm").read_bytes()
+        target = (path / "target.spm").read_bytes()
+        vocabulary = read_json(path / "vocab.json")
         settings = read_settings(path)
-        if differences := _differences(settings, vocabulary):
+        differences = _differences(settings, vocabulary)
+        if differences:
             raise ValueError(
-                f"{path} has {differences[0]} of its own; expected that of Marian's models"
+                f"{path} changes {differences[0]}; expected the value of Marian's models"
             )
         clean_up = settings.get("clean_up_tokenization_spaces") is True
         return cls(source, target, vocabulary, clean_up=clean_up)
 
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
-        """Return the ids of a source, then that of its end."""
+        """Return the ids of a source text, and the id of its end."""
         ids: list[int] = []
-        unknown, end = self.vocabulary["<unk>"], self.vocabulary["</s>"]
-        for part in re.split(f"({'|'.join(SPECIAL.values())})", text):
-            pieces = [part] if part in SPECIAL.values() else self._source_pieces(part)
-            ids += [self.vocabulary.get(piece, unknown) for piece in pieces]
+        for passage in re.split(f"({'|'.join(SPECIAL.values())})", text):
+            is_special = passage in SPECIAL.values()
+            tokens = [passage] if is_special else self._source_tokens(passage)
+            ids += [self.vocabulary.get(token, self.unknown_id) for token in tokens]
         if max_len is not None:
             ids = ids[: max_len - 1]
-        return [*ids, end]
+        return [*ids, self.end_id]
 
-    def _source_pieces(self, text: str) -> list[str]:
-        """Return the pieces of a source without special tokens; a language is one piece."""
+    def _source_tokens(self, text: str) -> list[str]:
+        """Return the tokens of a source text without special tokens; a language is one token."""
         language = LANGUAGE.match(text)
         if language is None:
-            return list(self._of_source.encode(text, out_type=str))
+            return list(self._source_processor.encode(text, out_type=str))
         rest = text[language.end() :]
-        return [language.group(), *self._of_source.encode(rest, out_type=str)]
+        return [language.group(), *self._source_processor.encode(rest, out_type=str)]
 
     def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
-        """Return the text of some ids of a target: see `Tokenizer.decode`."""
+        """Return the text of ids of a target: see `Tokenizer.decode`."""
         checks.flag("skip_special_tokens", skip_special_tokens)
         special = self.padding_id, self.end_id, self.unknown_id
         text = ""
-        pieces: list[str] = []  # since the last special token
+        tokens: list[str] = []  # since the last special token
         for id in self.ids_with_token(ids):
             if id not in special:
-                pieces.append(self._pieces[id])
+                tokens.append(self._token_of_id[id])
             elif not skip_special_tokens:
-                text += f"{self._of_target.decode(pieces)}{self._pieces[id]} "
-                pieces = []
-        text = f"{text}{self._of_target.decode(pieces)}"
+                text += f"{self._target_processor.decode(tokens)}{self._token_of_id[id]} "
+                tokens = []
+        text = f"{text}{self._target_processor.decode(tokens)}"
         if not skip_special_tokens:
             text = text.strip()
         return clean_up_spaces(text) if self.clean_up else text
 
     def has_token(self, id: int) -> bool:
-        """Return whether an id has a piece."""
-        return id in self._pieces
+        """Return whether an id has a token."""
+        return id in self._token_of_id
 
     def token(self, id: int) -> str:
-        """Return the piece of an id."""
-        return self._pieces.get(id, str(id))
+        """Return the token of an id; without one, the number."""
+        return self._token_of_id.get(id, str(id))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the files' contents, ready for JSON."""
+        """Return the contents of the files, ready for JSON."""
         return {
             "kind": "marian",
             "models": [self._source.decode("latin-1"), self._target.decode("latin-1")],
@@ -155,10 +160,10 @@ class MarianTokenizer(Tokenizer):
 
 
 def _differences(settings: Mapping[str, Any], vocabulary: Mapping[str, Any]) -> list[str]:
-    """Return the settings and added tokens in which a folder differs from Marian's models."""
+    """Return the settings and the added tokens of a folder that differ from Marian's models."""
     differences = [key for key in FOREIGN if settings.get(key)]
-    for key, usual in SPECIAL.items():
-        if token_text(settings.get(key, usual)) != usual:
+    for key, word in SPECIAL.items():
+        if token_text(settings.get(key, word)) != word:
             differences.append(key)
     id_of_special = {word: str(vocabulary.get(word)) for word in SPECIAL.values()}
     for id, token in (settings.get("added_tokens_decoder") or {}).items():

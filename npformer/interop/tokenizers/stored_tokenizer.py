@@ -1,4 +1,4 @@
-"""Any tokenizer from what `Tokenizer.to_dict` returned, as a run's folder has it."""
+"""Make a tokenizer from the result of `Tokenizer.to_dict`, which a run's folder has."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,13 +10,13 @@ from npformer.interop.tokenizers.marian_tokenizer import MarianTokenizer
 
 def tokenizer_of(values: Mapping[str, Any]) -> Tokenizer:
     """Return the tokenizer that `Tokenizer.to_dict` described."""
-    kinds: dict[Any, Any] = {
+    classes: dict[Any, Any] = {
         "words": WordTokenizer,
         "spelling": SpellingTokenizer,
         "library": LibraryTokenizer,
         "marian": MarianTokenizer,
     }
     kind = values.get("kind") if isinstance(values, Mapping) else None
-    checks.choice("the tokenizer's kind", kind, kinds)
-    tokenizer: Tokenizer = kinds[kind].from_dict(values)
+    checks.choice("the tokenizer's kind", kind, classes)
+    tokenizer: Tokenizer = classes[kind].from_dict(values)
     return tokenizer

@@ -108,7 +108,7 @@ def test_pieces_of_xlm_roberta_have_the_ends_of_their_file(tmp_path, change):
     settings = {"tokenizer_class": "XLMRobertaTokenizerFast", "bos_token": "<s>"} | change
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
     if change:
-        with pytest.raises(ValueError, match=r"tokenizer_config\.json says otherwise; expected"):
+        with pytest.raises(ValueError, match=r"tokenizer_config\.json contradicts it; expected"):
             read_tokenizer(tmp_path)
     else:
         assert read_tokenizer(tmp_path).ids("cat") == [0, 4, 2]
@@ -135,7 +135,7 @@ def test_a_vocabulary_of_another_kind_is_refused(bert):
     with pytest.raises(ValueError, match="'<x>' has the id 10, and 12 is stated"):
         read_tokenizer(bert)
     (bert / "tokenizer_config.json").write_text('{"split_special_tokens": true}', "utf-8")
-    with pytest.raises(ValueError, match="has split_special_tokens, which npformer has not"):
+    with pytest.raises(ValueError, match="has split_special_tokens, which npformer does not have"):
         read_tokenizer(bert)
     (bert / "tokenizer_config.json").unlink()
     (bert / "config.json").write_text('{"tokenizer_class": "BertJapaneseTokenizer"}', "utf-8")

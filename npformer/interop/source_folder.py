@@ -1,4 +1,4 @@
-"""Origin: what a pretrained folder holds besides weights, kept to write one like it."""
+"""SourceFolder: the files of a pretrained folder besides weights, to write a similar folder."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ TOKENIZER_FILES = (
     "target.spm",
     "generation_config.json",
 )
-"""Files that are written as they were read."""
+"""Files that are written exactly as they were read."""
 
 
 @dataclass(frozen=True)
-class Origin:
-    """What a folder holds besides weights.
+class SourceFolder:
+    """The content of a folder besides weights.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class Origin:
         The content of config.json.
     tokenizer_files : mapping of str to bytes, or to content for JSON
     unused_positions : array, shape (rows, d_model), or None
-        Rows of the table of positions before that of the first token; None: zeros.
+        Rows of the position table before the row of the first token; None: zeros.
     sentences : SentenceSettings or None
-        None if this is not a sentence encoder.
+        None if the folder is not a sentence encoder.
     """
 
     folder: str = ""
@@ -54,13 +54,13 @@ class Origin:
 
 
 def read_tokenizer_files(folder: Path) -> dict[str, bytes]:
-    """Return the files of a tokenizer as they are."""
+    """Return the files of a tokenizer, unchanged."""
     files = [folder / name for name in TOKENIZER_FILES]
     return {file.name: file.read_bytes() for file in files if file.is_file()}
 
 
 def tokenizer_or_error(read: Callable[[Path], Tokenizer], folder: Path, vocab_size: int) -> Any:
-    """Return a folder's tokenizer, or why there is none: weights can be used without one."""
+    """Return a folder's tokenizer, or the error: weights can be used without a tokenizer."""
     try:
         tokenizer = read(folder)
     except (ImportError, OSError) as error:
@@ -80,7 +80,7 @@ def check_vocabulary(tokenizer: Tokenizer, vocab_size: int) -> None:
 
 def files_of(tokenizer: LibraryTokenizer, max_len: int, token_types: bool) -> dict[str, Any]:
     """Return {name: content} of the files from which transformers makes a tokenizer."""
-    usual = {
+    usual_names = {
         "unk_token": ("[UNK]", "<unk>"),
         "cls_token": ("[CLS]", "<s>"),
         "sep_token": ("[SEP]", "</s>"),
@@ -96,10 +96,10 @@ def files_of(tokenizer: LibraryTokenizer, max_len: int, token_types: bool) -> di
         "pad_token": tokenizer.padding,
         "truncation_side": tokenizer.truncation_side,
     }
-    for key, names in usual.items():
-        known = [name for name in names if tokenizer.library.token_to_id(name) is not None]
-        if known:
-            settings[key] = known[0]
+    for key, names in usual_names.items():
+        tokens = [name for name in names if tokenizer.library.token_to_id(name) is not None]
+        if tokens:
+            settings[key] = tokens[0]
     return {
         "tokenizer.json": tokenizer.library.to_str().encode(),
         "tokenizer_config.json": settings,
