@@ -17,7 +17,7 @@ from npformer.interop.onnx.graph import Graph, Value
 LOWEST = float(np.finfo("float32").min)
 
 
-def split_heads(x: Value, n_heads: int, size: int) -> Value:
+def reshape_to_heads(x: Value, n_heads: int, size: int) -> Value:
     """(batch, length, size) -> (batch, heads, length, size / heads)."""
     return x.reshape(0, 0, n_heads, size // n_heads).transpose(0, 2, 1, 3)
 
@@ -53,11 +53,11 @@ def averaging(layer: M.AveragingMixer, x: Value, graph: Graph, scores_of: Any) -
     """y = concat(softmax(scores) value) W_O."""
     scores = scores_of(layer, x, graph)
     size = layer.value.weight.shape[1]
-    value = split_heads(graph.apply(layer.value, x), layer.n_heads, size)
-    return merge_heads(layer.output, softmax(scores, layer.causal, graph) @ value, graph)
+    value = reshape_to_heads(graph.apply(layer.value, x), layer.n_heads, size)
+    return join_heads(layer.output, softmax(scores, layer.causal, graph) @ value, graph)
 
 
-def merge_heads(output: Any, heads: Value, graph: Graph) -> Value:
+def join_heads(output: Any, heads: Value, graph: Graph) -> Value:
     """y = concat(heads) W_O."""
     size = output.weight.shape[0]
     return graph.apply(output, heads.transpose(0, 2, 1, 3).reshape(0, 0, size))
@@ -71,8 +71,8 @@ def dot_product_scores(query: Value, key: Value, d_head: int) -> Value:
 def attention_scores(layer: Any, x: Value, graph: Graph) -> Value:
     """S = Q K^T / sqrt(d_head), Q = x W_Q, K = x W_K."""
     size = layer.query.weight.shape[1]
-    query = split_heads(graph.apply(layer.query, x), layer.n_heads, size)
-    key = split_heads(graph.apply(layer.key, x), layer.n_heads, size)
+    query = reshape_to_heads(graph.apply(layer.query, x), layer.n_heads, size)
+    key = reshape_to_heads(graph.apply(layer.key, x), layer.n_heads, size)
     return dot_product_scores(query, key, size // layer.n_heads)
 
 
@@ -80,8 +80,10 @@ def attention_scores(layer: Any, x: Value, graph: Graph) -> Value:
 def attention(layer: M.Attention, x: Value, graph: Graph) -> Value:
     """y = concat(softmax(Q K^T / sqrt(d_head)) V) W_O."""
     weights = softmax(attention_scores(layer, x, graph), layer.causal, graph)
-    value = split_heads(graph.apply(layer.value, x), layer.n_heads, layer.value.weight.shape[1])
-    return merge_heads(layer.output, weights @ value, graph)
+    value = reshape_to_heads(
+        graph.apply(layer.value, x), layer.n_heads, layer.value.weight.shape[1]
+    )
+    return join_heads(layer.output, weights @ value, graph)
 
 
 @register(M.GeneralAttention, M.BlockwiseAttention)
@@ -91,7 +93,7 @@ def general_attention(layer: M.GeneralAttention, x: Value, graph: Graph) -> Valu
     d_head = size // layer.n_heads
 
     def project(linear: Any, norm: Any, n_heads: int) -> Value:
-        heads = split_heads(graph.apply(linear, x), n_heads, linear.weight.shape[1])
+        heads = reshape_to_heads(graph.apply(linear, x), n_heads, linear.weight.shape[1])
         if norm is not None:
             heads = graph.apply(norm, heads)
         if layer.rope_theta is not None:
@@ -100,9 +102,11 @@ def general_attention(layer: M.GeneralAttention, x: Value, graph: Graph) -> Valu
 
     query = project(layer.query, layer.query_norm, layer.n_heads)
     key = repeat_heads(layer, project(layer.key, layer.key_norm, layer.n_kv_heads), graph)
-    value = split_heads(graph.apply(layer.value, x), layer.n_kv_heads, layer.value.weight.shape[1])
+    value = reshape_to_heads(
+        graph.apply(layer.value, x), layer.n_kv_heads, layer.value.weight.shape[1]
+    )
     weights = softmax(dot_product_scores(query, key, d_head), layer.causal, graph, layer.window)
-    return merge_heads(layer.output, weights @ repeat_heads(layer, value, graph), graph)
+    return join_heads(layer.output, weights @ repeat_heads(layer, value, graph), graph)
 
 
 def repeat_heads(layer: M.GeneralAttention, heads: Value, graph: Graph) -> Value:
@@ -124,7 +128,7 @@ def rotate(heads: Value, d_head: int, theta: float, graph: Graph) -> Value:
 def dense(x: Value, network: Any, graph: Graph, *, cropped: bool) -> Value:
     """S = relu(x W1 + b1) W2 + b2 with W2 and b2 of each head; `cropped`: to the length."""
     W1, b1, W2, b2 = network
-    hidden = split_heads(graph.node("Relu", x @ W1 + b1), len(W2.value), W1.shape[1])
+    hidden = reshape_to_heads(graph.node("Relu", x @ W1 + b1), len(W2.value), W1.shape[1])
     if cropped:
         W2, b2 = graph.crop(W2, -1), graph.crop(b2, -1)
     y: Value = hidden @ W2 + graph.value(b2).expand_dims(1)
