@@ -6,8 +6,52 @@ from dataclasses import asdict
 from itertools import product
 
 from npformer.cli import common, speed
+from npformer.cli.options import POSITIVE_FLOAT, Commands, add_command, output_path
+from npformer.cli.parser import Parser
+from npformer.cli.shared_options import add_backend, add_overwrite
 from npformer.core import checks, use_precision
 from npformer.training.storage.outputs import write_output
+
+
+def add_parser(commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    workloads = "\n".join(
+        f"  {name}  batch {batch}, length {config.max_len}, d_model {config.d_model}, "
+        f"d_ff {config.d_ff}, {config.n_layers} layers"
+        for name, (batch, config) in speed.WORKLOADS.items()
+    )
+    parser = add_command(
+        commands,
+        "bench",
+        summary="measure how fast it trains and predicts on this machine",
+        epilog=f"workloads:\n{workloads}\n\n"
+        "against PyTorch: python -m benchmarks cpu, in the repository",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "--workload",
+        metavar="NAME[,NAME...]",
+        default="S",
+        help="workloads listed below, comma-separated (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--mixer",
+        metavar="NAME[,NAME...]",
+        default="attention,dense_synthesizer,fourier",
+        help="mixers, comma-separated (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seconds",
+        metavar="X",
+        type=POSITIVE_FLOAT,
+        default=2.0,
+        help="time to spend on each figure (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", type=output_path, help="also write the figures to this file"
+    )
+    add_overwrite(parser)
+    add_backend(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -3,12 +3,13 @@
 import argparse
 import csv
 import gzip
-import importlib.resources
 import io
 import sys
 from collections.abc import Iterator
 
-from npformer.cli.options import EMBEDDED
+from npformer.cli.embedded import EMBEDDED, embedded_file
+from npformer.cli.options import Commands, add_command
+from npformer.cli.parser import Parser
 from npformer.data import vowels
 from npformer.training.inspection.trace_table import align_columns
 
@@ -16,22 +17,51 @@ COLUMNS = {"text": "review", "label": "opinion"}
 """What the columns of sentences are called in a table of one's own."""
 
 
+EPILOG = """\
+npformer data sentences > reviews.csv
+npformer train reviews.csv --text review --label opinion
+
+npformer data vowels > vowels.csv
+npformer train vowels.csv --id utterance --time step --label speaker
+
+npformer data shakespeare > plays.txt
+npformer data pronunciations > words.csv
+
+Each licence lies beside the data, in the package's folder npformer/data."""
+
+
+def add_parser(commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "data",
+        summary="print data that come with the package, to try the other commands on",
+        epilog=EPILOG,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        nargs="?",
+        choices=list(EMBEDDED),
+        help="which data; without a name: a list",
+    )
+
+
 def run(options: argparse.Namespace) -> int:
     """Print the data of a name, or the names."""
     if options.name is None:
-        keys = ("size", "licence", "what")
-        about = [("name", *keys), *((n, *map(row.get, keys)) for n, row in EMBEDDED.items())]
-        print(
-            "\n".join([*align_columns(about, "<><<"), "", "npformer data sentences > reviews.csv"])
-        )
+        rows = [("name", "size", "licence", "what")]
+        rows += [(name, data.size, data.licence, data.what) for name, data in EMBEDDED.items()]
+        lines = align_columns(rows, "<><<")
+        print("\n".join([*lines, "", "npformer data sentences > reviews.csv"]))
     elif options.name == "vowels":
         csv.writer(sys.stdout, lineterminator="\n").writerows(_steps())
     else:
-        place = importlib.resources.files("npformer.data") / EMBEDDED[options.name]["file"]
-        with place.open("rb") as packed, gzip.open(packed) as unpacked:
-            lines = io.TextIOWrapper(unpacked, "utf-8", newline="")
-            sys.stdout.write(",".join(COLUMNS.get(n, n) for n in next(lines).split(",")))
-            sys.stdout.writelines(lines)
+        with gzip.open(embedded_file(options.name)) as unpacked:
+            text = io.TextIOWrapper(unpacked, "utf-8", newline="")
+            sys.stdout.write(",".join(COLUMNS.get(n, n) for n in next(text).split(",")))
+            sys.stdout.writelines(text)
     return 0
 
 

@@ -12,6 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 import npformer
+from npformer.cli.options import Commands, add_command, output_path
+from npformer.cli.parser import Parser
+from npformer.cli.shared_options import add_overwrite
 from npformer.cli.speed import median_ms
 from npformer.core import (
     PRECISIONS,
@@ -29,6 +32,19 @@ from npformer.training.distributed import Communicator
 from npformer.training.storage.outputs import write_output
 
 MARKS = {True: "ok", False: "PROBLEM", None: "--"}
+
+
+def add_parser(commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    parser = add_command(commands, "doctor", summary="show what npformer finds on this machine")
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        type=output_path,
+        help="also write the findings to a file, to send to somebody",
+    )
+    add_overwrite(parser)
 
 
 def run(options: argparse.Namespace) -> int:

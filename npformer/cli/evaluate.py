@@ -4,12 +4,38 @@ import argparse
 
 from npformer.cli import common
 from npformer.cli.measured import filled_in_words, mistakes, pairs_in_words, text_in_words
+from npformer.cli.options import Commands, add_command
+from npformer.cli.parser import Parser
+from npformer.cli.shared_options import (
+    add_backend,
+    add_batch_size,
+    add_force,
+    add_labelled_file,
+    add_model,
+    add_plugin,
+    add_split,
+)
 from npformer.cli.trained import Trained
 from npformer.core import use_precision
 from npformer.tasks.estimators import Estimator, FillerScores, TextScores, Translations
 from npformer.tasks.estimators.scores import scores_of
 from npformer.training.evaluation import evaluate
 from npformer.training.inspection.trace_table import align_columns
+
+
+def add_parser(commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    parser = add_command(
+        commands, "evaluate", summary="measure a trained model on its test data, or on a table"
+    )
+    parser.set_defaults(run=run)
+    add_model(parser)
+    add_batch_size(parser)
+    add_labelled_file(parser)
+    add_split(parser, trained="the model")
+    add_force(parser)
+    add_backend(parser)
+    add_plugin(parser)
 
 
 def run(options: argparse.Namespace) -> int:

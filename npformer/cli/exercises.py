@@ -6,6 +6,9 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from npformer.cli.options import POSITIVE_FLOAT, Commands, add_command, readable_path
+from npformer.cli.parser import Parser
+
 
 def _place(options: argparse.Namespace) -> tuple[Path, list[str]]:
     """Return the folder and the names; the first word is a name if there is no such folder."""
@@ -103,9 +106,92 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS = {"start": _start, "check": _check, "hint": _hint, "solution": _solution, "list": _list}
+def add_parser(commands: "Commands[Parser]") -> None:
+    """Add the command, and a parser for each of its actions."""
+    parser = add_command(
+        commands,
+        "exercises",
+        summary="write backward passes by hand, marked by a referee",
+        epilog="Begin with: npformer exercises start my_exercises",
+    )
+    actions = parser.add_subparsers(
+        dest="action",
+        required=True,
+        metavar="ACTION",
+        help="what to do; each has a --help",
+    )
+    _add_start(actions)
+    _add_check(actions)
+    _add_hint(actions)
+    _add_solution(actions)
+    _add_list(actions)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Do what an action says."""
-    return ACTIONS[options.action](options)
+def _add_start(actions: "Commands[Parser]") -> None:
+    parser = add_command(actions, "start", summary="write the exercises into a folder")
+    parser.set_defaults(run=_start)
+    parser.add_argument(
+        "folder", metavar="DIR", type=readable_path, help="the folder; made if it is missing"
+    )
+    _add_names(parser, default="all")
+    parser.add_argument("--notebooks", action="store_true", help="write notebooks (.ipynb)")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="restore the named ones even if you changed them; your files are kept beside them",
+    )
+
+
+def _add_check(actions: "Commands[Parser]") -> None:
+    parser = add_command(
+        actions,
+        "check",
+        summary="mark what you wrote",
+        epilog="The exit status is 0 if all the exercises named are right, and 1 if not.",
+    )
+    parser.set_defaults(run=_check)
+    _add_folder(parser)
+    _add_names(parser, default="all")
+    parser.add_argument(
+        "--seconds",
+        metavar="X",
+        type=POSITIVE_FLOAT,
+        help="how long a file may run (default: 20, and 60 where a model is trained)",
+    )
+
+
+def _add_hint(actions: "Commands[Parser]") -> None:
+    parser = add_command(actions, "hint", summary="give a hint; when asked again, the next one")
+    parser.set_defaults(run=_hint)
+    _add_folder(parser)
+    _add_names(parser)
+
+
+def _add_solution(actions: "Commands[Parser]") -> None:
+    parser = add_command(actions, "solution", summary="print a solution and its derivation")
+    parser.set_defaults(run=_solution)
+    parser.add_argument("name", metavar="NAME", help="an exercise: its name or its number")
+
+
+def _add_list(actions: "Commands[Parser]") -> None:
+    parser = add_command(actions, "list", summary="list all exercises")
+    parser.set_defaults(run=_list)
+    parser.add_argument("--markdown", action="store_true", help="as the table of docs/exercises.md")
+
+
+def _add_folder(parser: Parser) -> None:
+    """Add the folder, which is optional: inside of it, names alone will do."""
+    parser.add_argument(
+        "folder",
+        metavar="DIR",
+        nargs="?",
+        default=".",
+        help="the folder with the exercises (default: this one)",
+    )
+
+
+def _add_names(parser: Parser, default: str = "") -> None:
+    end = f" (default: {default})" if default else ""
+    parser.add_argument(
+        "name", metavar="NAME", nargs="*", help=f"an exercise: its name or its number{end}"
+    )

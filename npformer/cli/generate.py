@@ -4,11 +4,79 @@ import argparse
 import sys
 import warnings
 
+from npformer.cli.options import (
+    FLOAT_FROM_0,
+    INT_FROM_0,
+    POSITIVE_FLOAT,
+    POSITIVE_INT,
+    Commands,
+    add_command,
+)
+from npformer.cli.parser import Parser
+from npformer.cli.shared_options import add_backend, add_force, add_model, add_plugin
 from npformer.cli.trained import Trained
 from npformer.core import a_type, use_precision
 from npformer.interop import PretrainedWriter, from_pretrained
 from npformer.interop.folder import CONFIG
 from npformer.tasks.estimators import TextWriter
+
+EPILOG = """\
+npformer generate runs/plays-attention 'ROMEO:' --tokens 500 --temperature 0.8
+
+The same seed writes the same text. --temperature 0 always takes the likeliest token."""
+
+
+def add_parser(commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    parser = add_command(
+        commands, "generate", summary="let a language model continue a text", epilog=EPILOG
+    )
+    parser.set_defaults(run=run)
+    add_model(parser)
+    parser.add_argument(
+        "prompt",
+        metavar="BEGINNING",
+        nargs="?",
+        default="\n",
+        help="the text to continue (default: a line break)",
+    )
+    parser.add_argument(
+        "--tokens",
+        metavar="N",
+        type=POSITIVE_INT,
+        default=300,
+        help="how many tokens to write (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--temperature",
+        metavar="X",
+        type=FLOAT_FROM_0,
+        default=1.0,
+        help="below 1 likely tokens become likelier, above 1 all become more alike (default: "
+        "%(default)s)",
+    )
+    parser.add_argument(
+        "--top-k",
+        metavar="N",
+        type=POSITIVE_INT,
+        help="draw only from this many of the likeliest tokens",
+    )
+    parser.add_argument(
+        "--top-p",
+        metavar="X",
+        type=POSITIVE_FLOAT,
+        help="draw from the fewest tokens that together have this probability",
+    )
+    parser.add_argument(
+        "--seed",
+        metavar="N",
+        type=INT_FROM_0,
+        default=0,
+        help="of the draws (default: %(default)s)",
+    )
+    add_force(parser)
+    add_backend(parser)
+    add_plugin(parser)
 
 
 def run(options: argparse.Namespace) -> int:

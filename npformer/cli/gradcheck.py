@@ -9,11 +9,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npformer.cli.common import counted
+from npformer.cli.options import Commands, add_command
+from npformer.cli.parser import Parser
 from npformer.cli.plugins import load_plugins
+from npformer.cli.shared_options import add_plugin
 from npformer.core.support.words import did_you_mean
 
 if TYPE_CHECKING:
     from npformer.proof.report import GradcheckReport
+
+
+def add_parser(commands: Commands[Parser]) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "gradcheck",
+        summary="check every backward pass against central differences in float64",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "name",
+        nargs="*",
+        help="check only cases whose name contains one of these words (in capitals or not)",
+    )
+    parser.add_argument("--verbose", action="store_true", help="print every tensor")
+    add_plugin(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,11 +4,65 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from npformer.cli.options import Commands, add_command, output_path, readable_path
+from npformer.cli.parser import Parser
 from npformer.cli.run_folder import REPORT
+from npformer.cli.shared_options import (
+    add_batch_size,
+    add_force,
+    add_labelled_file,
+    add_model,
+    add_overwrite,
+    add_plugin,
+    add_split,
+)
 from npformer.cli.trained import Trained
 from npformer.tasks.estimators import Classifier, Estimator
 from npformer.tasks.reports import report
 from npformer.training.storage.outputs import check_not_read, check_place
+
+EPILOG = """\
+The report shows the attention weights (or mixing weights) of every layer and head; every
+tensor, forward and backward; the gradient of every parameter; and the worst mistakes.
+It is one file, without scripts, that needs no network."""
+
+
+def add_parser(commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "look",
+        summary="write a report on a trained model, to open in a browser",
+        epilog=EPILOG,
+    )
+    parser.set_defaults(run=run, backend="numpy")
+    add_model(parser)
+    add_batch_size(parser)
+    add_labelled_file(parser)
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        type=output_path,
+        help="where to write it (default: report.html beside the model)",
+    )
+    add_overwrite(parser)
+    parser.add_argument(
+        "--samples",
+        metavar="LIST",
+        default="4",
+        help="test samples whose matrices are shown: how many, or which, such as 0,7,12 (default: "
+        "%(default)s)",
+    )
+    parser.add_argument(
+        "--compare",
+        metavar="MODEL",
+        type=readable_path,
+        action="append",
+        help="another model of the same task, to be shown beside the first; can be repeated",
+    )
+    add_split(parser, trained="the first model")
+    add_force(parser)
+    add_plugin(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -37,7 +37,7 @@ def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
     config = given_options(options, encoder)
     if given.get("pretrained") is not None:
         decided = config | given_options(options, OF_FOLDER)
-        if wrong := [name for name, v in decided.items() if v != options.usual.get(name)]:
+        if wrong := [name for name, v in decided.items() if v != options.defaults.get(name)]:
             known = {action.dest: action.option_strings for action in options.parser._actions}
             raise ValueError(
                 f"{known[wrong[0]][0]} is given together with pretrained weights, whose folder "

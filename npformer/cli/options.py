@@ -1,62 +1,83 @@
-"""The parsers of commands, made of the tables in ``commands.toml``."""
+"""Commands of the command line: how one is added, types of its options, and checks of values."""
 
 import argparse
-import importlib.resources
 import os
-import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from npformer.cli.embedded import FILE_NAMES, embedded_file
 from npformer.cli.parser import Parser
-from npformer.cli.speed import WORKLOADS
-from npformer.core import INITIALIZERS, PRECISIONS, backends, checks, split_names
+from npformer.core import checks, split_names
 from npformer.core.support.words import did_you_mean
 from npformer.data.pairs import PAIRS
 from npformer.data.tables import SUFFIXES
-from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS
-from npformer.mixers import MIXERS
-from npformer.models import POSITIONS
-from npformer.models.losses import LOSSES
-from npformer.models.trainable.metrics import FIGURES
-from npformer.optim import NORMS_AND_BIASES, SCHEDULES
+from npformer.optim import NORMS_AND_BIASES
 from npformer.tasks.sources.kinds import TEXT_FILES, is_data_file
 from npformer.tasks.sources.recipes import RECIPES
 from npformer.training.storage.outputs import check_not_read, check_place
 
-COMMANDS: dict[str, Any] = tomllib.loads(
-    (importlib.resources.files("npformer.cli") / "commands.toml").read_text("utf-8")
-)
-SHARED, NEXT, EMBEDDED = (COMMANDS.pop(name) for name in ("shared", "next", "embedded"))
-FILES = {name: row["file"] for name, row in EMBEDDED.items() if "file" in row}
-"""Files that come with the package, by the word that stands for them."""
+Commands = argparse._SubParsersAction
+"""What takes the parsers of commands, or of a command's actions."""
 
 
-def place(word: str) -> Path:
-    """Return the path that a word names."""
-    if word in ("", "-"):
-        what = "standard input" if word else "empty"
-        raise argparse.ArgumentTypeError(f"{word!r} is {what}; expected a name of a file or folder")
-    return Path(word)
-
-
-def output(word: str) -> Path:
-    """Return the path that a word names, of a file that is to be written."""
-    return place(word)
-
-
-def task_or_file(word: str) -> str:
-    """Return a word that is a task, or names a file of a known kind."""
-    path = Path(word)
-    if word in FILES and not path.exists():
-        return str(importlib.resources.files("npformer.data").joinpath(FILES[word]))
-    known = [*RECIPES, *FILES, *PAIRS]
-    if word == "-" or word in known or path.exists() or is_data_file(path):
-        return word
-    raise argparse.ArgumentTypeError(
-        f"{word!r} is neither a task nor a file; expected one of {', '.join(known)}, or a file "
-        f"ending in {', '.join((*SUFFIXES, *TEXT_FILES))}, .npz{did_you_mean(word, known)}"
+def add_command(
+    commands: "Commands[Parser]", name: str, *, summary: str, epilog: str = ""
+) -> Parser:
+    """Add a command and return its parser; `summary` is a phrase for the list of commands."""
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # a later option could make an abbreviation ambiguous
     )
+    parser.set_defaults(parser=parser)
+    return parser
+
+
+def mark_options_not_typed(
+    parser: Parser, remembered: Sequence[str], switches: Sequence[str]
+) -> None:
+    """Give options that nobody typed the value None, because a run that goes on has its own.
+
+    Their defaults become the option `defaults`, and stay in the help. Switches have none. Call it
+    before `Parser.show_first`.
+    """
+    defaults = {name: parser.get_default(name) for name in remembered}
+    for action in parser._actions:
+        if action.dest in defaults and action.help:
+            action.help = action.help.replace("%(default)s", str(action.default))
+    parser.set_defaults(defaults=defaults, **dict.fromkeys([*remembered, *switches]))
+
+
+# Types: numbers -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Number:
+    """The type of an option that is a number: `convert` reads it, `check` refuses wrong ones.
+
+    All numbers of a command line are checked together, after it has been read.
+    """
+
+    convert: Callable[[str], int | float | str]
+    check: Callable[[str, Any], object]
+
+    def __call__(self, word: str) -> int | float | str:
+        """Return the number that a word names."""
+        return self.convert(word)
+
+    def __repr__(self) -> str:
+        """Return what the parser calls the type: "int"."""
+        return self.convert.__name__
+
+
+def check_above_0(name: str, value: object) -> float:
+    """Return `value` as a float after checking that it is finite and above 0."""
+    return checks.number(name, value, above=0.0)
 
 
 def workers(word: str) -> int | str:
@@ -69,36 +90,61 @@ def workers(word: str) -> int | str:
         raise argparse.ArgumentTypeError(f"{word!r} is neither a whole number nor 'auto'") from None
 
 
+POSITIVE_INT = Number(int, checks.positive)
+INT_FROM_0 = Number(int, checks.not_negative)
+POSITIVE_FLOAT = Number(float, check_above_0)
+FLOAT_FROM_0 = Number(float, checks.not_negative)
+RATE = Number(float, checks.rate)
+WORKERS = Number(workers, checks.positive)
+
+
+def check_numbers(options: argparse.Namespace) -> None:
+    """Check that the numbers that were typed are in range, before anything is read."""
+    for action in options.parser._actions:
+        value = getattr(options, action.dest, None)
+        if isinstance(action.type, Number) and isinstance(value, int | float):
+            action.type.check(action.option_strings[-1], value)
+
+
+# Types: names, files and folders ------------------------------------------------------------------
+
+
+def readable_path(word: str) -> Path:
+    """Return the path that a word names."""
+    if word in ("", "-"):
+        what = "standard input" if word else "empty"
+        raise argparse.ArgumentTypeError(f"{word!r} is {what}; expected a name of a file or folder")
+    return Path(word)
+
+
+def output_path(word: str) -> Path:
+    """Return the path that a word names, of a file that is to be written."""
+    return readable_path(word)
+
+
+def task_or_file(word: str) -> str:
+    """Return a word that is a task, or names a file of a known kind."""
+    path = Path(word)
+    if word in FILE_NAMES and not path.exists():
+        return str(embedded_file(word))
+    known = [*RECIPES, *FILE_NAMES, *PAIRS]
+    if word == "-" or word in known or path.exists() or is_data_file(path):
+        return word
+    raise argparse.ArgumentTypeError(
+        f"{word!r} is neither a task nor a file; expected one of {', '.join(known)}, or a file "
+        f"ending in {', '.join((*SUFFIXES, *TEXT_FILES))}, .npz{did_you_mean(word, known)}"
+    )
+
+
 def patterns(words: str) -> list[str]:
     """Return the patterns that --no-decay names."""
     return list(NORMS_AND_BIASES) if words == "norms-and-biases" else split_names(words)
 
 
-TYPES: dict[str, Callable[[str], Any]] = {
-    "N": int,
-    "X": float,
-    "P": float,
-    "FILE": place,
-    "DIR": place,
-    "MODEL": place,
-    "output": output,
-    "str": str,
-    "task": task_or_file,
-    "workers": workers,
-    "names": split_names,
-    "patterns": patterns,
-}
-"""The type of an option's value, by the word that stands for the value in the help, or by a name
-that the table gives."""
-
-
-def above_0(name: str, value: object) -> float:
-    """Return `value` as a float after checking that it is finite and above 0."""
-    return checks.number(name, value, above=0.0)
-
+# Files that are written ---------------------------------------------------------------------------
 
 EXAMPLES = {"json": "speeds.json", "report": "report.txt", "export": "page.html"}
-"""Names of files that some options of the type "output" may write; others write tables or pages."""
+"""Examples of files that some options write, by the option; others write tables or pages."""
 
 
 def check_outputs(options: argparse.Namespace) -> None:
@@ -108,7 +154,7 @@ def check_outputs(options: argparse.Namespace) -> None:
     """
     for action in options.parser._actions:
         path = getattr(options, action.dest, None)
-        if action.type is output and path is not None:
+        if action.type is output_path and path is not None:
             example = EXAMPLES.get(action.dest, "answers.csv")
             check_not_read(action.option_strings[-1], path, named_files(options, action.dest))
             check_place(path, example, overwrite=options.overwrite)
@@ -123,113 +169,3 @@ def named_files(options: argparse.Namespace, output: str) -> list[Path]:
                 continue
             files += [*Path(word).iterdir()] if os.path.isdir(word) else [Path(word)]  # noqa: PTH112 - takes texts of any length
     return files
-
-
-RANGES: dict[str, Callable[[str, Any], object]] = {
-    "N": checks.positive,
-    "P": checks.rate,
-    "X": above_0,
-}
-"""What numbers of each type must be."""
-
-MAY_BE_0 = {"seed", "ngrams", "weight_decay", "temperature"}
-
-
-def check_numbers(options: argparse.Namespace) -> None:
-    """Check that the numbers that were typed are in range, before anything is read."""
-    for action in options.parser._actions:
-        value, kind = getattr(options, action.dest, None), str(action.metavar)
-        if isinstance(value, int | float) and kind in RANGES:
-            check = checks.not_negative if action.dest in MAY_BE_0 else RANGES[kind]
-            check(action.option_strings[-1], value)
-
-
-CHOICES: dict[str, Any] = {
-    "mixers": MIXERS,
-    "activations": ACTIVATIONS,
-    "ffns": FFNS,
-    "poolings": POOLINGS,
-    "initializers": INITIALIZERS,
-    "losses": LOSSES,
-    "schedules": SCHEDULES,
-    "positions": POSITIONS,
-    "precisions": PRECISIONS,
-    "metrics": (*FIGURES, "loss"),
-    "norms": NORMS,
-    "backends": backends(),
-    "embedded": [*EMBEDDED],
-}
-"""What is one of several names."""
-
-TEXTS = {
-    **{kind: ", ".join(names) for kind, names in CHOICES.items()},
-    "tasks": "\n".join(f"  {recipe.name:<14} {recipe.summary}" for recipe in RECIPES.values()),
-    "pairs": "\n".join(f"  {name:<14} pairs: {what}" for name, what in PAIRS.items()),
-    "files": "\n".join(f"  {name:<14} {EMBEDDED[name]['what']}" for name in FILES),
-    "workloads": "\n".join(
-        f"  {name}  batch {batch}, length {config.max_len}, d_model {config.d_model}, "
-        f"d_ff {config.d_ff}, {config.n_layers} layers"
-        for name, (batch, config) in WORKLOADS.items()
-    ),
-}
-"""What stands in the help for names in braces."""
-
-
-def add_command(
-    commands: Any, name: str, run: Callable[..., int], about: dict[str, Any] | None = None
-) -> Parser:
-    """Add a command, and return its parser; `about` is its table."""
-    about = COMMANDS[name] if about is None else about
-    summary: str = about["summary"]
-    parser: Parser = commands.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog=about.get("epilog", "").format_map(TEXTS),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,  # a later option could make an abbreviation ambiguous
-    )
-    parser.set_defaults(run=run, parser=parser)
-    _add(parser, about)
-    if "actions" in about:
-        actions = parser.add_subparsers(
-            dest="action",
-            required=True,
-            metavar="ACTION",
-            help="what to do; each has a --help",
-        )
-        for action, inner in about["actions"].items():
-            add_command(actions, action, run, inner)
-    if "often" in about:
-        parser.show_first(*about["often"])
-    if names := about.get("remembers", []):
-        usual = {name: parser.get_default(name) for name in names}
-        parser.set_defaults(usual=usual, **dict.fromkeys((*names, *about["optional"])))
-    return parser
-
-
-def _add(group: Any, about: dict[str, Any]) -> None:
-    """Add all that a table says a command takes."""
-    for row in about.get("takes", []):
-        if isinstance(row, str):
-            title = SHARED[row].get("title")
-            _add(group.add_argument_group(title) if title else group, SHARED[row])
-        else:
-            _add_row(group, *row)
-    group.set_defaults(**about.get("defaults", {}))
-
-
-def _add_row(group: Any, words: str, text: str, given: dict[str, Any] | None = None) -> None:
-    """Add an option, such as "--epochs N", a switch, or an argument; its help has its default."""
-    flag, _, metavar = words.partition(" ")
-    settings, text = dict(given or {}), text.format_map(TEXTS)
-    if isinstance(choices := settings.get("choices"), str):
-        settings["choices"] = CHOICES[choices]
-    if metavar:
-        kind = TYPES.get(settings.get("type", metavar), str)
-        settings |= {"metavar": metavar, "type": kind}
-    elif flag.startswith("-") and choices is None:
-        settings["action"] = "store_true"
-    if flag.startswith("-") and "default" in settings:
-        text += f" (default: {settings['default']})"
-    group.add_argument(flag, help=text, **settings)

@@ -5,11 +5,52 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
+from npformer.cli.options import POSITIVE_INT, Commands, add_command, output_path
+from npformer.cli.parser import Parser
+from npformer.cli.shared_options import add_overwrite
 from npformer.core import checks
 from npformer.core.support.words import did_you_mean
 from npformer.data.libraries import library
 
 FOLDER = Path("runs/play")
+
+
+EPILOG = """\
+The page is served on this machine alone, and its address has a token in it. Ctrl-C ends
+it. The same command shows the runs again: each continues where it stopped when you say so."""
+
+
+def add_parser(commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "play",
+        summary="open a page that trains a model, draws what happens inside, and lets you try it",
+        epilog=EPILOG,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "what",
+        metavar="TASK|FILE|DIR",
+        nargs="?",
+        help="a task to begin with, a CSV or text, or the folder of an earlier page (runs/play)",
+    )
+    parser.add_argument(
+        "--port",
+        metavar="N",
+        type=POSITIVE_INT,
+        help="where to listen (default: the same as last time, or any)",
+    )
+    parser.add_argument(
+        "--no-open", action="store_true", help="print the address without opening a browser"
+    )
+    parser.add_argument(
+        "--export",
+        metavar="FILE",
+        type=output_path,
+        help="write the last state of a folder's run as one page without a server, and end",
+    )
+    add_overwrite(parser)
 
 
 def run(options: argparse.Namespace) -> int:

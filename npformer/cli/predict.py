@@ -8,6 +8,17 @@ from typing import Any
 import numpy as np
 
 from npformer.cli import common, predict_file
+from npformer.cli.options import POSITIVE_INT, Commands, add_command, output_path, readable_path
+from npformer.cli.parser import Parser
+from npformer.cli.shared_options import (
+    add_backend,
+    add_batch_size,
+    add_force,
+    add_model,
+    add_overwrite,
+    add_plugin,
+    add_series,
+)
 from npformer.cli.trained import Trained, refuse_options_of_tables
 from npformer.core import a_type, use_precision
 from npformer.data.stored import read
@@ -15,6 +26,80 @@ from npformer.models.trainable import SequenceClassifier, predict_to_file
 from npformer.tasks.estimators import Estimator, TextWriter
 from npformer.tasks.sources.array_file import read_npy, read_samples
 from npformer.training.storage.outputs import is_stream
+
+EPILOG = """\
+texts:  npformer predict runs/reviews-attention 'a text' 'another text'
+a file: npformer predict runs/reviews-attention reviews.csv --out answers.csv
+pairs:  npformer predict runs/words-attention transformer --beams 4
+gaps:   npformer predict runs/reviews 'the film was [MASK]'
+
+For other models INPUT holds what the model was built for: token ids (samples,
+length) or feature vectors (samples, length, features). A .csv file has one sample per
+line: all its numbers, one after another. Numbers are converted to the model's dtype.
+'x-*.npy', in quotes, means several files, one after another. With --out a few samples
+are read and written at a time, so neither file has to fit into memory."""
+
+
+def add_parser(commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "predict",
+        summary="predict labels, or translate, with a trained model",
+        epilog=EPILOG,
+    )
+    parser.set_defaults(run=run)
+    add_model(parser)
+    add_batch_size(parser)
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        nargs="*",
+        help="texts, a table, .npy or .csv (default: some of the test data of the model's task)",
+    )
+    parser.add_argument(
+        "--text", metavar="COLUMN", help="column of the texts (default: as in training)"
+    )
+    parser.add_argument(
+        "--source",
+        metavar="COLUMN",
+        help="of pairs: column of the texts to translate (default: as in training)",
+    )
+    parser.add_argument(
+        "--beams",
+        metavar="N",
+        type=POSITIVE_INT,
+        default=1,
+        help="of pairs: width of the beam search; 1 is greedy (default: %(default)s)",
+    )
+    parser.add_argument("--encoding", metavar="NAME", help="of a table (default: utf-8)")
+    add_series(parser)
+    parser.add_argument(
+        "--mask",
+        metavar="FILE",
+        type=readable_path,
+        help="boolean .npy, (samples, length): True = keep",
+    )
+    parser.add_argument(
+        "--samples",
+        metavar="N",
+        type=POSITIVE_INT,
+        default=5,
+        help="how many test samples to predict, without INPUT (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--probabilities", action="store_true", help="print the probabilities of all classes"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        type=output_path,
+        help="write a file instead of printing: .csv or .tsv for texts, else .npy",
+    )
+    add_overwrite(parser)
+    add_force(parser)
+    add_backend(parser)
+    add_plugin(parser)
 
 
 def run(options: argparse.Namespace) -> int:

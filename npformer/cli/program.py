@@ -20,7 +20,7 @@ from npformer.cli import (
     train,
 )
 from npformer.cli.common import STATUS, warnings_in_words
-from npformer.cli.options import add_command, check_numbers, check_outputs
+from npformer.cli.options import check_numbers, check_outputs
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, forgiving, usable_streams
@@ -102,18 +102,18 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"npformer {npformer.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add_command(commands, "train", train.run)
-    add_command(commands, "pretrain", train.run)
-    add_command(commands, "evaluate", evaluate.run)
-    add_command(commands, "predict", predict.run)
-    add_command(commands, "generate", generate.run)
-    add_command(commands, "look", look.run)
-    add_command(commands, "play", play.run)
-    add_command(commands, "data", data.run)
-    add_command(commands, "exercises", exercises.run)
-    add_command(commands, "gradcheck", gradcheck.run)
-    add_command(commands, "bench", bench.run)
-    add_command(commands, "doctor", doctor.run)
+    train.add_train(commands)
+    train.add_pretrain(commands)
+    evaluate.add_parser(commands)
+    predict.add_parser(commands)
+    generate.add_parser(commands)
+    look.add_parser(commands)
+    play.add_parser(commands)
+    data.add_parser(commands)
+    exercises.add_parser(commands)
+    gradcheck.add_parser(commands)
+    bench.add_parser(commands)
+    doctor.add_parser(commands)
     return parser
 
 

@@ -7,13 +7,34 @@ from pathlib import Path
 from typing import Any
 
 from npformer.cli import train_file, train_task
+from npformer.cli.embedded import EMBEDDED, FILE_NAMES
 from npformer.cli.model_settings import given_options
-from npformer.cli.options import named_files
+from npformer.cli.options import (
+    POSITIVE_INT,
+    RATE,
+    Commands,
+    add_command,
+    mark_options_not_typed,
+    named_files,
+    readable_path,
+    task_or_file,
+)
+from npformer.cli.parser import Parser
 from npformer.cli.plugins import load_plugins
 from npformer.cli.ranks import own_folder, who_is_who
 from npformer.cli.run_folder import RunFolder
+from npformer.cli.shared_options import (
+    add_architecture,
+    add_backend,
+    add_file_options,
+    add_plugin,
+    add_run,
+    add_skip_empty,
+    add_training,
+)
 from npformer.cli.training import Training
 from npformer.core import split_names
+from npformer.data.pairs import PAIRS
 from npformer.mixers import MIXERS
 from npformer.tasks.sources.kinds import OPTIONS
 from npformer.tasks.sources.recipes import RECIPES, Recipe, usual_options
@@ -23,7 +44,7 @@ OF_THIS_CALL = (
     "command",
     "parser",
     "run",
-    "usual",
+    "defaults",
     "plugin",
     "out",
     "resume",
@@ -35,12 +56,181 @@ OF_THIS_CALL = (
 """What the command line sets and a run does not depend on."""
 
 
+REMEMBERED = (
+    "mixer",
+    "dtype",
+    "seed",
+    "workers",
+    "masks",
+    "backend",
+    "precision",
+    "share_layers",
+)
+"""Options with a default; where they are not typed, a run that goes on has those it began with."""
+
+SWITCHES = ("keep_repeated", "skip_empty", "shard_moments")
+"""Options that are on or off; for a run that goes on, not typed is not the same as off."""
+
+FILES_OF_TRAIN = """\
+files: npformer train reviews.csv --text review --label opinion
+       npformer train vowels.csv --id utterance --time step --label speaker
+       npformer train plays.txt
+       npformer train words.csv --source word --target phones
+`npformer data` prints these four files. Each command splits the samples, makes a vocabulary or
+scales the features, trains, and compares the model with baselines. A .npz file of series needs
+no columns."""
+
+EPILOG_OF_PRETRAIN = """\
+npformer data sentences > reviews.csv
+npformer pretrain reviews.csv --text review --out runs/reviews
+npformer predict runs/reviews 'the film was [MASK]'
+npformer train reviews.csv --text review --label opinion --from runs/reviews
+
+It learns a vocabulary, and then to guess words that were hidden, as BERT does (Devlin et al.,
+2018). Texts are a column of a table, or the lines of a file of text or of all .txt and .md files
+in a folder. A text longer than --max-len becomes several."""
+
+
+def add_train(commands: "Commands[Parser]") -> None:
+    """Add `npformer train`."""
+    tasks = [f"  {recipe.name:<14} {recipe.summary}" for recipe in RECIPES.values()]
+    files = [f"  {name:<14} {EMBEDDED[name].what}" for name in FILE_NAMES]
+    pairs = [f"  {name:<14} pairs: {what}" for name, what in PAIRS.items()]
+    parser = add_command(
+        commands,
+        "train",
+        summary="train a model on a file, or on a task",
+        epilog="\n".join(["tasks:", *tasks, *files, *pairs, "", FILES_OF_TRAIN]),
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "task", metavar="TASK|FILE", type=task_or_file, help="one of the tasks below, or a file"
+    )
+    add_file_options(parser)
+    add_architecture(parser)
+    add_training(parser)
+    add_backend(parser)
+    add_plugin(parser)
+    parser.add_argument(
+        "--split",
+        metavar="NAME",
+        help="for digits: stratified, ordered, or both, which trains one model on each (default: "
+        "both)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        type=readable_path,
+        help="folder of this run alone (default: runs/TASK-MIXER)",
+    )
+    add_run(parser)
+    mark_options_not_typed(parser, REMEMBERED, SWITCHES)
+    parser.show_first(
+        "--text",
+        "--label",
+        "--source",
+        "--target",
+        "--mixer",
+        "--layers",
+        "--epochs",
+        "--seed",
+        "--out",
+        "--resume",
+    )
+
+
+def add_pretrain(commands: "Commands[Parser]") -> None:
+    """Add `npformer pretrain`."""
+    parser = add_command(
+        commands,
+        "pretrain",
+        summary="let a model learn from texts without labels, before a few labels are seen",
+        epilog=EPILOG_OF_PRETRAIN,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "task",
+        metavar="FILE",
+        type=task_or_file,
+        help="a table, a file of text, or a folder of such files",
+    )
+    parser.add_argument(
+        "--text", metavar="COLUMN", help="of a table: column of the texts (default: text)"
+    )
+    parser.add_argument(
+        "--test",
+        metavar="PART",
+        help="test data: a fraction of the texts, or another file; 0 for none (default: 0.05)",
+    )
+    parser.add_argument(
+        "--validation",
+        metavar="PART",
+        help="validation data, which choose the best epoch: a fraction of the rest, or another "
+        "file; 0 for none (default: 0)",
+    )
+    parser.add_argument(
+        "--tokenizer",
+        metavar="NAME",
+        help="word, wordpiece, bpe, or a tokenizer.json with a [MASK] (default: word)",
+    )
+    parser.add_argument(
+        "--vocab-size",
+        metavar="N",
+        type=POSITIVE_INT,
+        help="maximum number of token ids (default: 8000)",
+    )
+    parser.add_argument(
+        "--max-len", metavar="N", type=POSITIVE_INT, help="tokens to read at a time (default: 64)"
+    )
+    parser.add_argument(
+        "--mask-share",
+        metavar="P",
+        type=RATE,
+        help="fraction of the tokens that are hidden (default: 0.3)",
+    )
+    parser.add_argument(
+        "--patience",
+        metavar="N",
+        type=POSITIVE_INT,
+        help="stop after this many epochs without a better one",
+    )
+    parser.add_argument("--encoding", metavar="NAME", help="of the file (default: utf-8)")
+    parser.add_argument(
+        "--keep-repeated", action="store_true", help="keep texts that repeat an earlier one"
+    )
+    add_skip_empty(parser)
+    add_architecture(parser)
+    add_training(parser)
+    add_backend(parser)
+    add_plugin(parser)
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        type=readable_path,
+        help="folder of this run alone (default: runs/FILE-pretrained-MIXER)",
+    )
+    add_run(parser)
+    mark_options_not_typed(parser, REMEMBERED, SWITCHES)
+    parser.show_first(
+        "--text",
+        "--tokenizer",
+        "--vocab-size",
+        "--mixer",
+        "--layers",
+        "--d-model",
+        "--epochs",
+        "--seed",
+        "--out",
+        "--resume",
+    )
+
+
 def run(options: argparse.Namespace) -> int:
     """Train, save and test a model on a file, or for each split of a task; print the results."""
     plugins = load_plugins(options.plugin)
     recipe = None if options.command == "pretrain" else RECIPES.get(options.task)
     given = _options_of_run(options)
-    mixers = split_names(given.get("mixer", options.usual["mixer"]))
+    mixers = split_names(given.get("mixer", options.defaults["mixer"]))
     for name in mixers:
         MIXERS.parse(name, "mixer")
     if (words := who_is_who(options.ranks)) and not options.quiet:
@@ -57,7 +247,7 @@ def run(options: argparse.Namespace) -> int:
         if options.overwrite:
             _check_replaces_no_input(options, folder)
         fitting = {} if options.resume and folder.saved else usual_options(options.task, mixers)
-        chosen = folder.options(given, options.usual | fitting)
+        chosen = folder.options(given, options.defaults | fitting)
         chosen = options.ranks.first(chosen)  # which alone knows the run that goes on
         if options.resume and not options.quiet:
             what = "the run there goes on" if folder.saved else "no run is there, so one begins"

@@ -10,7 +10,6 @@ import npformer
 from npformer.cli import common
 from npformer.cli.measured import measure
 from npformer.cli.model_settings import given_options, model_for
-from npformer.cli.options import NEXT
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.data.text_file import display_name
@@ -27,6 +26,27 @@ LEFT_OUT = ("callbacks", "communicator", "shard_moments")
 
 LONGEST = 30
 """Characters of a beginning that is to be continued."""
+
+
+NEXT = {
+    "texts": """
+use it:       npformer predict {0} "a text of your own"
+look inside:  {1}
+measure it:   npformer evaluate {0} FILE""",
+    "series": """
+use it:       npformer predict {0} FILE
+look inside:  {1}
+measure it:   npformer evaluate {0} FILE""",
+    "pairs": """
+use it:       npformer predict {0} "a source"
+look inside:  {1}
+measure it:   npformer evaluate {0} FILE""",
+    "unlabelled": """
+use it:           npformer predict {0} "a text with a [MASK]"
+teach it labels:  npformer train FILE --from {0}
+measure it:       npformer evaluate {0} FILE""",
+}
+"""What to do next with a trained model, by the kind of its data: {0} is its folder."""
 
 
 def run(training: Training) -> int:
@@ -128,7 +148,7 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
 def _next(kind: str, model: Any, parts: dict[str, Part], path: str) -> str:
     """Return what to do with a trained model; and what it writes, if it does."""
     if kind != "text":
-        return str(NEXT[kind]).format(path, _how_to_look(kind, path, tested=len(parts["test"]) > 0))
+        return NEXT[kind].format(path, _how_to_look(kind, path, tested=len(parts["test"]) > 0))
     written = model.generate(n=300, temperature=0.8)  # what the first command prints
     first = parts["train"].samples.strip().partition("\n")[0]
     again = f"npformer generate {path} {shlex.quote(first[:LONGEST])}"

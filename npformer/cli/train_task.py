@@ -9,7 +9,6 @@ from typing import Any
 
 from npformer.cli import common
 from npformer.cli.model_settings import given_options, mixer_setting
-from npformer.cli.options import NEXT
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.core import checks, use_precision
@@ -23,6 +22,13 @@ from npformer.training.history import History
 from npformer.training.storage.models import checkpoint_name, save
 
 MODEL = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
+
+
+NEXT = """
+look inside:     npformer look {0}
+compare:         npformer train {1} --mixer {2}
+watch it learn:  npformer play"""
+"""What to do next with a trained model: {0} is its folder."""
 
 
 def run(training: Training, recipe: Recipe) -> int:
@@ -156,5 +162,5 @@ def _finish(training: Training, splits: dict[str, Any], histories: dict[str, His
     print(f"{training.path}: {', '.join(files)}; {curves}")
     other = "fourier" if training.options.mixer == "attention" else "attention"
     where = shlex.quote(str(training.path))
-    training.say(str(NEXT["task"]).format(where, training.options.task, other))
+    training.say(NEXT.format(where, training.options.task, other))
     training.folder.forget_replaced()

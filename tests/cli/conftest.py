@@ -1,11 +1,13 @@
 """Calls of the command line in this process, and models for them."""
 
+import argparse
 import json
 
 import pytest
 
 import npformer as nf
 from npformer import cli
+from npformer.cli.program import make_parser
 from npformer.cli.training import Training
 
 TINY = [f"--{n}" for n in ("epochs=1", "d-model=16", "heads=2", "d-ff=16", "layers=1", "quiet")]
@@ -19,6 +21,24 @@ def train(folder, *words):
     """Train briefly on one split of digits, and return the folder."""
     assert run("train", "digits", *TINY, "--split", "ordered", "--out", folder, *words) == 0
     return folder
+
+
+def subparsers(parser):
+    """Return the parsers of a parser's commands, by name."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return action.choices
+    return {}
+
+
+def parsers_of_commands():
+    """Return the parser of each command, and of each action of one: "exercises start"."""
+    parsers = {}
+    for name, parser in subparsers(make_parser()).items():
+        parsers[name] = parser
+        for action, inner in subparsers(parser).items():
+            parsers[f"{name} {action}"] = inner
+    return parsers
 
 
 def names(folder):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.cli.options import EMBEDDED
+from npformer.cli.embedded import EMBEDDED
 from tests.cli.conftest import run
 
 
@@ -21,8 +21,8 @@ def test_without_a_name_it_lists_what_there_is_and_its_size(prints):
     ]
     assert out.endswith("npformer data sentences > reviews.csv\n")
 
-    for name, row in EMBEDDED.items():
-        assert row["size"] == f"{len(prints('data', name).encode()) / 1e6:.1f} MB"
+    for name, data in EMBEDDED.items():
+        assert data.size == f"{len(prints('data', name).encode()) / 1e6:.1f} MB"
 
 
 def test_sentences_are_a_table_with_the_columns_of_the_pages(prints):

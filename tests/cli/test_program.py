@@ -1,6 +1,5 @@
 """The program: help, mistakes on the command line, and errors that commands share."""
 
-import argparse
 import os
 import re
 import shutil
@@ -14,14 +13,13 @@ import pytest
 import npformer as nf
 from npformer.cli import evaluate
 from npformer.cli.common import counted
-from npformer.cli.options import workers
+from npformer.cli.options import Number
 from npformer.cli.program import make_parser
-from tests.cli.conftest import TINY, run
+from tests.cli.conftest import TINY, run, subparsers
 from tests.needs import NEEDS
 
 SCRIPT = Path(sys.executable).with_name("npformer")
-(SUBPARSERS,) = (a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
-COMMANDS = SUBPARSERS.choices
+COMMANDS = subparsers(make_parser())
 
 
 @pytest.mark.parametrize("program", ["npformer", "npformer.cli", SCRIPT], ids=str)
@@ -56,7 +54,7 @@ def test_two_dashes_are_the_value_of_the_option_before_them(command, capsys):
             continue
         flag = action.option_strings[-1]
         words = [command, "x.csv", f"{flag}=--"]
-        if action.choices is not None or action.type in (int, float, workers):
+        if action.choices is not None or isinstance(action.type, Number):
             with pytest.raises(SystemExit):
                 make_parser().parse_known_args(words)
             assert flag in capsys.readouterr().err

@@ -163,7 +163,7 @@ def test_options_reach_the_training(tmp_path, used):
 def test_what_is_not_asked_for_is_left_to_the_run(name):
     options = make_parser().parse_args(["train", "digits"])
     assert getattr(options, name) is None, "a run that goes on would be asked for another"
-    assert options.usual[name] is not None
+    assert options.defaults[name] is not None
 
 
 def test_with_another_loss_no_labels_are_smoothed_unless_that_is_asked_for(tmp_path, used):

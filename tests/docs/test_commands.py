@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from npformer.cli.options import COMMANDS, NEXT
+from npformer.cli import train_file, train_task
 from npformer.cli.program import make_parser
-from tests.cli.conftest import run
+from tests.cli.conftest import parsers_of_commands, run
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", *sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))]
@@ -50,8 +50,9 @@ def test_each_command_is_one_that_npformer_takes(capsys):
 
 
 def test_each_command_of_a_help_text_or_an_example_is_one_that_npformer_takes(capsys):
-    texts = [each.get("epilog", "") for each in COMMANDS.values()]
-    texts += [text.format("runs/digits-attention", "digits", "fourier") for text in NEXT.values()]
+    texts = [parser.epilog or "" for parser in parsers_of_commands().values()]
+    hints = [train_task.NEXT, *train_file.NEXT.values()]
+    texts += [hint.format("runs/digits-attention", "digits", "fourier") for hint in hints]
     typed = "\n".join(texts).replace("FILE", "mine.csv")
     lines = re.findall(r"^(?:.*: +)?(npformer [a-z].*)$", typed, re.MULTILINE)
     typed = "\n".join(example.read_text("utf-8") for example in ROOT.glob("examples/*.py"))

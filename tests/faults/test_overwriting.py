@@ -1,13 +1,13 @@
 """Nothing that a person has is overwritten: by no command, and by no function that takes a path.
 
-All of them are listed here, from ``commands.toml`` and from the signatures: a new one has to say
+All of them are listed here, from the parsers and from the signatures: a new one has to say
 which kind it is, and is then tried like the others.
 """
 
 import ast
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.cli.options import COMMANDS, SHARED
+from npformer.cli.options import output_path
 from npformer.cli.program import run
 from npformer.cli.run_folder import RunFolder
 from npformer.data.stored import sharded
@@ -24,6 +24,7 @@ from npformer.learn.exercises.table import NAMES, stem
 from npformer.learn.play import export, played
 from npformer.training.storage.files import NameTakenError, write_whole
 from npformer.training.storage.outputs import check_place, write_output
+from tests.cli.conftest import parsers_of_commands
 from tests.needs import NEEDS
 from tests.test_defaults import MODULES, public
 
@@ -55,30 +56,20 @@ WORDS = {"predict": ["nothing"], "look": ["nothing"]}
 """The arguments that a command must have."""
 
 
-def rows(tables: list[Any]) -> Iterator[list[Any]]:
-    """Yield the rows of a command, with those that it shares with others."""
-    for row in tables:
-        yield from rows(SHARED[row]["takes"]) if isinstance(row, str) else [row]
+def paths() -> dict[str, bool]:
+    """Return each option or argument that names a file or a folder, and whether it is written."""
+    named = {}
+    for command, parser in parsers_of_commands().items():
+        for action in parser._actions:
+            is_output = action.type is output_path
+            names_a_file = {"FILE", "DIR", "MODEL"} & {*str(action.metavar).split("|")}
+            if names_a_file or is_output or " write " in f" {action.help} ":
+                flag = action.option_strings[-1] if action.option_strings else action.dest
+                named[f"{command} {flag}"] = is_output
+    return named
 
 
-def paths() -> dict[str, str]:
-    """Return the type of each option or argument of a command that names a file or a folder."""
-    commands = {name: about.get("takes", []) for name, about in COMMANDS.items()}
-    for name, about in COMMANDS.items():
-        for action, inner in about.get("actions", {}).items():
-            commands[f"{name} {action}"] = inner.get("takes", [])
-    found = {}
-    for command, tables in commands.items():
-        for words, text, *more in rows(tables):
-            flag, _, metavar = words.partition(" ")
-            kind = more[0].get("type", "") if more else ""
-            names_a_file = {"FILE", "DIR", "MODEL"} & {*metavar.split("|")}
-            if names_a_file or kind == "output" or " write " in f" {text} ":
-                found[f"{command} {flag}"] = kind
-    return found
-
-
-OUTPUTS = [name for name, kind in paths().items() if kind == "output"]
+OUTPUTS = [name for name, is_output in paths().items() if is_output]
 
 
 def test_each_path_of_a_command_is_of_one_kind():
