@@ -14,16 +14,16 @@ STATUS = {"interrupted": 130, "terminated": 143}
 
 
 @contextmanager
-def warnings_in_words(command: str) -> Iterator[None]:
+def print_warnings_as_lines(command: str) -> Iterator[None]:
     """Print warnings as errors are printed, without the line of code that Python adds."""
     with warnings.catch_warnings():
-        usual = warnings.showwarning
+        show_warning = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
             if issubclass(category, UserWarning):
                 print(f"npformer {command}: warning: {message}", file=sys.stderr)
             else:
-                usual(message, category, *rest, **more)
+                show_warning(message, category, *rest, **more)
 
         warnings.showwarning = show
         warnings.simplefilter("always", UserWarning)

@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
 def _steps() -> Iterator[list[object]]:
     """Yield the rows of a table of series: a row for each step."""
     yield ["utterance", "step", *(f"c{i}" for i in range(1, 13)), "speaker"]
-    parts = vowels()
-    everything = [*zip(*parts.train, strict=True), *zip(*parts.test, strict=True)]
+    dataset = vowels()
+    everything = [*zip(*dataset.train, strict=True), *zip(*dataset.test, strict=True)]
     for number, (series, speaker) in enumerate(everything):
         for step, values in enumerate(series.tolist()):
             yield [number, step, *values, speaker]

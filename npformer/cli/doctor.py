@@ -84,9 +84,9 @@ def diagnose(ranks: Communicator) -> Iterator[Finding]:
     if ranks.size == 1:
         yield _package("mpi4py", "mpi")
     else:
-        found = ranks.gather((platform.node(), cores(), _gpu()))
-        for rank, (node, n, own) in enumerate(found):
-            yield Finding(f"rank {rank}", f"on {node}, {n} core{'s' * (n != 1)}{own}")
+        reports = ranks.gather((platform.node(), cores(), _gpu()))
+        for rank, (node, n, gpu_of_rank) in enumerate(reports):
+            yield Finding(f"rank {rank}", f"on {node}, {n} core{'s' * (n != 1)}{gpu_of_rank}")
     yield _self_test("numpy")
     try:
         gpu = get_backend("cupy")
@@ -142,11 +142,13 @@ def _blas() -> Finding:
 
     np.ones((2, 2)) @ np.ones((2, 2))  # some libraries load at first use
     line = "{internal_api} {version}, kernels for {architecture}, threads: {num_threads}"
-    found = [
+    libraries = [
         line.format_map({"version": "", "architecture": "any"} | {k: v for k, v in of.items() if v})
         for of in ThreadpoolController().select(user_api="blas").info()
     ]
-    return Finding("BLAS", "; ".join(found) or "none that threadpoolctl knows", bool(found) or None)
+    return Finding(
+        "BLAS", "; ".join(libraries) or "none that threadpoolctl knows", bool(libraries) or None
+    )
 
 
 def _self_test(backend: str) -> Finding:
@@ -170,15 +172,21 @@ def _kernels() -> Iterator[Finding]:
     for dtype, precision in (("float32", "float32"), ("float32", "tf32"), ("float64", "float32")):
         try:
             with use_precision(precision):
-                found = verdict(dtype, precision, again=True)
+                comparison = verdict(dtype, precision, again=True)
         except ValueError:  # this GPU has no TF32
             continue
-        if found["seconds"] is None and not found["problems"]:
+        if comparison["seconds"] is None and not comparison["problems"]:
             yield Finding("kernels", f"not checked: {CHECK_VARIABLE} is 0", ok=None)
             return
-        words = in_words(found) if found["problems"] else f"checked in {found['seconds']:.1f} s"
+        words = (
+            in_words(comparison)
+            if comparison["problems"]
+            else f"checked in {comparison['seconds']:.1f} s"
+        )
         words = f"{dtype}, {precision} products: {words}"
-        yield Finding("kernels", words, not found["problems"], json.dumps(found, indent=1))
+        yield Finding(
+            "kernels", words, not comparison["problems"], json.dumps(comparison, indent=1)
+        )
 
 
 def _gradients_agree(backend: str) -> Finding:
@@ -190,9 +198,11 @@ def _gradients_agree(backend: str) -> Finding:
     config = EncoderConfig(32, 3, 2, 64, max_len=32, mixer=mixers, padding="per_length")
     model = SequenceClassifier(config, 4, vocab_size=8)
     plain = {name: g.copy() for name, g in model.loss_and_gradients(x, y, mask)[1].items()}
-    _, others = model.to(backend).loss_and_gradients(x, y, mask)
+    _, gradients = model.to(backend).loss_and_gradients(x, y, mask)
     largest = max(float(np.abs(g).max()) for g in plain.values())
-    errors = {n: float(np.abs(to_numpy(others[n]) - g).max()) / largest for n, g in plain.items()}
+    errors = {
+        n: float(np.abs(to_numpy(gradients[n]) - g).max()) / largest for n, g in plain.items()
+    }
     worst = max(errors, key=errors.__getitem__)
     words = f"differ by at most {errors[worst]:.1e} of the largest, in {worst}"
     return Finding("gradients", f"{backend} and NumPy {words}", ok=errors[worst] <= 1e-4)

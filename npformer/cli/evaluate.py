@@ -3,7 +3,7 @@
 import argparse
 
 from npformer.cli import common
-from npformer.cli.measured import filled_in_words, mistakes, pairs_in_words, text_in_words
+from npformer.cli.measured import describe_fillings, mistakes, pairs_in_words, text_in_words
 from npformer.cli.options import Commands, add_command
 from npformer.cli.parser import Parser
 from npformer.cli.shared_options import (
@@ -52,12 +52,15 @@ def _on_task(options: argparse.Namespace, trained: Trained) -> int:
     model, recipe = trained.model, trained.recipe()
     x, labels = trained.test_data(options.split)
     split = options.split or trained.notes["split"]
-    found = evaluate(model, (x, labels), options.batch_size, communicator=options.ranks)
+    evaluation = evaluate(model, (x, labels), options.batch_size, communicator=options.ranks)
     probabilities = model.predict_probabilities(x, batch_size=options.batch_size)
-    print(f"{recipe.name}, {split} split, {found.labels:,} labels, on {common.device_of(options)}")
+    print(
+        f"{recipe.name}, {split} split, {evaluation.labels:,} labels, on "
+        f"{common.device_of(options)}"
+    )
     if words := trained.seen(split):
         print(words)
-    print(f"accuracy {found.accuracy:.4f}, loss {found.loss:.4f} nats")
+    print(f"accuracy {evaluation.accuracy:.4f}, loss {evaluation.loss:.4f} nats")
     p = probabilities.reshape(-1, model.n_classes)
     classes = scores_of(range(model.n_classes), labels.ravel(), p).by_class()
     print("\n".join(["", *align_columns(classes, "<>>>>")]))
@@ -66,15 +69,19 @@ def _on_task(options: argparse.Namespace, trained: Trained) -> int:
 
 def _on_file(options: argparse.Namespace, trained: Trained) -> int:
     """Print how well a model does on a file."""
-    model, part = trained.model, trained.held_out(options)
-    scores = model.evaluate(*part.data(), batch_size=options.batch_size, communicator=options.ranks)
+    model, samples = trained.model, trained.held_out(options)
+    scores = model.evaluate(
+        *samples.data(), batch_size=options.batch_size, communicator=options.ranks
+    )
     if isinstance(scores, TextScores):
         print(text_in_words(scores, {}))
     elif isinstance(scores, FillerScores):
-        print(filled_in_words(scores, len(part)))
+        print(describe_fillings(scores, len(samples)))
     elif isinstance(scores, Translations):
         print(pairs_in_words(scores))
     else:
-        many = common.counted(len(part), trained.kind)
-        print(f"{many} on {common.device_of(options)}\n{scores}\n\n{mistakes(scores, part, model)}")
+        many = common.counted(len(samples), trained.kind)
+        print(
+            f"{many} on {common.device_of(options)}\n{scores}\n\n{mistakes(scores, samples, model)}"
+        )
     return 0

@@ -42,8 +42,8 @@ def _check(options: argparse.Namespace) -> int:
     names = names or list(NAMES)
     states = {}
     width = max(map(len, map(stem, names)))
-    found = process.check(place, names, options.seconds)  # one after the other
-    for name, (path, verdict) in zip(names, found, strict=True):
+    verdicts = process.check(place, names, options.seconds)  # one after the other
+    for name, (path, verdict) in zip(names, verdicts, strict=True):
         label = stem(name) if path is None or path.suffix == ".py" else path.name
         _print_verdict(f"{label:<{width}}  ", verdict)
         states[name] = verdict.state

@@ -75,19 +75,19 @@ def run(options: argparse.Namespace) -> int:
     if isinstance(first.model, Estimator):
         return _on_file(options, first, out, samples)
     places = [options.model, *(options.compare or [])]
-    every = [first, *(Trained.load(options, place) for place in places[1:])]
+    all_trained = [first, *(Trained.load(options, place) for place in places[1:])]
     recipe = first.recipe()
     x, y = first.test_data(options.split)
     split = options.split or first.notes["split"]
     models = {}
-    for name, place, trained in zip(_names(places), places, every, strict=True):
+    for name, place, trained in zip(_names(places), places, all_trained, strict=True):
         if (other := trained.recipe().name) != recipe.name:
             raise ValueError(
                 f"{place} was trained on {other} and {places[0]} on {recipe.name}; expected "
                 "models of one task"
             )
         models[name] = trained.model
-    seen = {name: trained.seen(split) for name, trained in zip(models, every, strict=True)}
+    hints = {name: trained.seen(split) for name, trained in zip(models, all_trained, strict=True)}
     which = f", {split} split" if len(recipe.splits) > 1 else ""
     path = report(
         models,
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
         token_names=recipe.tokens,
         class_names=recipe.classes,
         title=f"{recipe.name}{which}: a look inside",
-        notes={name: words for name, words in seen.items() if words},
+        notes={name: words for name, words in hints.items() if words},
         batch_size=options.batch_size,
         overwrite=options.overwrite,
     )

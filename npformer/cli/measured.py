@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.cli.common import counted, one_line
-from npformer.cli.predict_file import in_brief
+from npformer.cli.predict_file import describe_sample
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import Training
 from npformer.tasks.estimators import (
@@ -51,7 +51,7 @@ def measure(
     if isinstance(scores, Translations):
         return metrics, pairs_in_words(scores), []
     if isinstance(scores, FillerScores):
-        return metrics, filled_in_words(scores, len(test)), []
+        return metrics, describe_fillings(scores, len(test)), []
     beside = _scores_of_baselines(model, parts)
     metrics["baselines"] = {
         name: {"accuracy": baseline.accuracy, "macro_f1": baseline.macro_f1}
@@ -81,21 +81,21 @@ def _scores_of_baselines(model: Classifier, parts: dict[str, Part]) -> dict[str,
 def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
     """Return a table of the scores of a model and of the baselines, and what follows from it."""
     lines = align_columns(compared({"this model": scores, **beside}), "<>>>>")
-    for name, each in beside.items():
-        if each is None:
+    for name, baseline in beside.items():
+        if baseline is None:
             lines.append(f'{name} needs: python -m pip install "npformer[sklearn]"')
-        elif name == baselines.MAJORITY and scores.macro_f1 <= each.macro_f1:
+        elif name == baselines.MAJORITY and scores.macro_f1 <= baseline.macro_f1:
             lines.append("\nThis model is no better than giving every sample the same answer.")
             break
-        elif name == baselines.MAJORITY and scores.loss > each.loss:
+        elif name == baselines.MAJORITY and scores.loss > baseline.loss:
             lines.append("\nIts probabilities are too sure: train on more texts, or for less long.")
-        elif name == baselines.TF_IDF and scores.accuracy < each.accuracy:
-            better = each.accuracy - scores.accuracy
+        elif name == baselines.TF_IDF and scores.accuracy < baseline.accuracy:
+            better = baseline.accuracy - scores.accuracy
             lines.append(
                 f"\nCounting words is better here, by {better:.4f}: their order adds little,\n"
                 "or there were too few texts or epochs to learn it from."
             )
-        elif name == baselines.LINEAR and scores.accuracy < each.accuracy:
+        elif name == baselines.LINEAR and scores.accuracy < baseline.accuracy:
             lines.append(f"\n{name} is better here: use it, or train on more series.")
     return "\n".join(lines)
 
@@ -107,7 +107,7 @@ def mistakes(scores: Scores, test: Part, model: Classifier) -> str:
     predicted = model.predict([test.samples[i] for i, _ in worst])
     lines = ["worst mistakes: label, predicted, probability of the label, sample"]
     for (i, p), wrong in zip(worst, predicted, strict=True):
-        lines.append(f"  {test.labels[i]}  {wrong}  {p:.4f}  {in_brief(test, i)}")
+        lines.append(f"  {test.labels[i]}  {wrong}  {p:.4f}  {describe_sample(test, i)}")
     return "\n".join(lines)
 
 
@@ -131,7 +131,7 @@ def text_in_words(scores: TextScores, counts: dict[str, float]) -> str:
     return "\n".join(lines)
 
 
-def filled_in_words(found: FillerScores, n: int) -> str:
+def describe_fillings(found: FillerScores, n: int) -> str:
     """Return how well hidden tokens are guessed, and how well one answer for all would do."""
     perplexity = math.exp(found.loss)
     return (

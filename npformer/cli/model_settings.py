@@ -18,7 +18,7 @@ OF_FOLDER = ("tokenizer", "vocab_size", "ngrams", "max_len", "dtype")
 """Options that a folder with pretrained weights decides, besides the configuration."""
 
 
-def given_options(options: argparse.Namespace, names: Any) -> dict[str, Any]:
+def typed_options(options: argparse.Namespace, names: Any) -> dict[str, Any]:
     """Return those of the named options that were given."""
     return {name: v for name, v in vars(options).items() if name in names and v is not None}
 
@@ -32,22 +32,22 @@ def mixer_setting(words: str) -> str | tuple[str, ...]:
 def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
     """Return an untrained estimator with the settings that were given."""
     kind = kinds.KINDS[task.kind].estimator
-    given = given_options(options, kind.__dataclass_fields__)
+    typed = typed_options(options, kind.__dataclass_fields__)
     encoder = EncoderConfig.__dataclass_fields__.keys() - kind.__dataclass_fields__.keys()
-    config = given_options(options, encoder)
-    if given.get("pretrained") is not None:
-        decided = config | given_options(options, OF_FOLDER)
+    config = typed_options(options, encoder)
+    if typed.get("pretrained") is not None:
+        decided = config | typed_options(options, OF_FOLDER)
         if wrong := [name for name, v in decided.items() if v != options.defaults.get(name)]:
             known = {action.dest: action.option_strings for action in options.parser._actions}
             raise ValueError(
                 f"{known[wrong[0]][0]} is given together with pretrained weights, whose folder "
                 "decides it; expected only --from"
             )
-        return TextClassifier(**{n: v for n, v in given.items() if n not in OF_FOLDER})
+        return TextClassifier(**{n: v for n, v in typed.items() if n not in OF_FOLDER})
     config["mixer"] = mixer_setting(config["mixer"])
-    if (name := given.get("tokenizer")) is not None:
+    if (name := typed.get("tokenizer")) is not None:
         if task.kind in ("texts", "unlabelled") and name not in TOKENIZERS and Path(name).exists():
-            given["tokenizer"] = read_tokenizer(name)
-        elif task.kind == "pairs" and len(both := split_names(name)) > 1:
-            given["tokenizer"] = both
-    return kind(config, **given)  # type: ignore[no-any-return]
+            typed["tokenizer"] = read_tokenizer(name)
+        elif task.kind == "pairs" and len(tokenizer_names := split_names(name)) > 1:
+            typed["tokenizer"] = tokenizer_names
+    return kind(config, **typed)  # type: ignore[no-any-return]

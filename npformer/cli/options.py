@@ -156,11 +156,11 @@ def check_outputs(options: argparse.Namespace) -> None:
         path = getattr(options, action.dest, None)
         if action.type is output_path and path is not None:
             example = EXAMPLES.get(action.dest, "answers.csv")
-            check_not_read(action.option_strings[-1], path, named_files(options, action.dest))
+            check_not_read(action.option_strings[-1], path, files_named(options, action.dest))
             check_place(path, example, overwrite=options.overwrite)
 
 
-def named_files(options: argparse.Namespace, output: str) -> list[Path]:
+def files_named(options: argparse.Namespace, output: str) -> list[Path]:
     """Return the files that a command line names, also by their folder, but not by `output`."""
     files: list[Path] = []
     for name, value in vars(options).items():

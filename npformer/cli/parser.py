@@ -18,7 +18,9 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--help-all", action=_HelpAll, help="show all options and exit")
         shown = {"--help", "--help-all", *flags}
         options = [action for action in self._actions if action.option_strings]
-        self.seldom = {each: each.help for each in options if not shown & {*each.option_strings}}
+        self.seldom = {
+            action: action.help for action in options if not shown & {*action.option_strings}
+        }
         for action in self.seldom:
             action.help = argparse.SUPPRESS
 

@@ -23,7 +23,7 @@ def load_plugins(names: Sequence[str]) -> list[str]:
 
 
 def _load_module(name: str) -> str:
-    if not all(part.isidentifier() for part in name.split(".")):
+    if not all(identifier.isidentifier() for identifier in name.split(".")):
         raise ValueError(
             f"--plugin is {name!r}; expected the dotted name of a module, such as "
             "my_package.mixers, or a file that ends in .py"

@@ -40,31 +40,31 @@ FILES = {".txt", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pdf", ".htm
 def run(options: argparse.Namespace, trained: Trained) -> int:
     """Print or write what the model predicts."""
     model, kind = trained.model, NAMED.get(trained.kind, trained.kind)
-    part = _input(options, trained, kind)
+    samples = _input(options, trained, kind)
     if options.out is not None:
-        _check_new_columns(options, model, part)
+        _check_new_columns(options, model, samples)
     fillings: list[Filling] | None = None
     if isinstance(model, TextFiller):
-        fillings = _fillings(options, model, part)
+        fillings = _fillings(options, model, samples)
         new = _columns_of(fillings)
     elif kind == "sources":
-        new = _translations(options, model, part)
+        new = _translations(options, model, samples)
     else:
-        new = _labels(options, model, part)
+        new = _labels(options, model, samples)
     if options.ranks.rank:
         return 0  # the first writes and prints
-    print(f"{common.counted(len(part), kind)} on {common.device_of(options)}", file=sys.stderr)
+    print(f"{common.counted(len(samples), kind)} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
-        table = _table(options, part.columns, new)
+        table = _table(options, samples.columns, new)
         write_output(options.out, table, overwrite=options.overwrite)
         if not is_stream(options.out):  # it may be standard output, which is for the table
-            print(f"{options.out}: {common.counted(len(part), 'rows')}")
+            print(f"{options.out}: {common.counted(len(samples), 'rows')}")
     elif fillings is not None:
-        print("\n".join(_lines_of_gaps(part, fillings)))
-    elif kind == "sources" and len(part) == 1:
+        print("\n".join(_lines_of_gaps(samples, fillings)))
+    elif kind == "sources" and len(samples) == 1:
         print(*new[PREDICTED])
     else:
-        print("\n".join(_lines(options, part, new, source_first=kind == "sources")))
+        print("\n".join(_lines(options, samples, new, source_first=kind == "sources")))
     return 0
 
 
@@ -72,7 +72,7 @@ def _lines(
     options: argparse.Namespace, part: Part, new: Columns, *, source_first: bool
 ) -> list[str]:
     """Return a line for each sample: the new columns and the sample in brief."""
-    samples = [in_brief(part, i) for i in range(len(part))]
+    samples = [describe_sample(part, i) for i in range(len(part))]
     rows = [*zip(*new.values(), samples, strict=True)]
     if source_first:
         rows = [row[::-1] for row in rows]  # a source, and what it becomes
@@ -95,10 +95,11 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
     if words and kind != "series":
         return Part(list(words), columns={kind.removesuffix("s"): words})
     example = {"sources": '"a source"', "series": "FILE"}.get(kind, '"a text of your own"')
-    wanted = "one file" if kind == "series" else "texts in quotes, or one table"
+    expected = "one file" if kind == "series" else "texts in quotes, or one table"
     what = "more than one file" if words else "nothing"
     raise ValueError(
-        f"there is {what} to predict; expected {wanted}: npformer predict {options.model} {example}"
+        f"there is {what} to predict; expected {expected}: npformer predict "
+        f"{options.model} {example}"
     )
 
 
@@ -162,7 +163,7 @@ def _lines_of_gaps(part: Part, fillings: list[Filling]) -> list[str]:
         rows = []
         for candidates in zip(*filling, strict=True):
             rows.append([cell for word, p in candidates for cell in (word, f"{p:.4f}")])
-        lines.append(in_brief(part, i))
+        lines.append(describe_sample(part, i))
         lines += [f"  {line}" for line in align_columns(rows, "<>" * len(filling))]
     return lines
 
@@ -181,14 +182,14 @@ def _labels(options: argparse.Namespace, model: Classifier, part: Part) -> Colum
     if options.probabilities:
         for i, label in enumerate(model.classes_):
             columns[_name_of_probability(label)] = _six_decimals(p[:, i])
-    return {name: _blanked(column, empty) for name, column in columns.items()}
+    return {name: _blank_empty(column, empty) for name, column in columns.items()}
 
 
 def _six_decimals(probabilities: np.ndarray) -> list[str]:
     return [f"{p:.6f}" for p in probabilities]
 
 
-def _blanked(column: list[Any], empty: list[bool]) -> list[Any]:
+def _blank_empty(column: list[Any], empty: list[bool]) -> list[Any]:
     """Return a column with "" for the texts that are empty."""
     return ["" if is_empty else cell for cell, is_empty in zip(column, empty, strict=True)]
 
@@ -208,12 +209,12 @@ def _say_unknown(part: Part, unknown: list[int]) -> None:
     if unknown:
         print(
             f"{len(unknown):,} of {len(part):,} texts have no word that the model knows, the "
-            f"first is {in_brief(part, unknown[0])!r}: their label is a guess",
+            f"first is {describe_sample(part, unknown[0])!r}: their label is a guess",
             file=sys.stderr,
         )
 
 
-def in_brief(part: Part, i: int) -> str:
+def describe_sample(part: Part, i: int) -> str:
     """Return a sample in a few words: the beginning of a text, or what a series is called."""
     sample = part.samples[i]
     if isinstance(sample, str):

@@ -19,7 +19,7 @@ from npformer.cli import (
     predict,
     train,
 )
-from npformer.cli.common import STATUS, warnings_in_words
+from npformer.cli.common import STATUS, print_warnings_as_lines
 from npformer.cli.options import check_numbers, check_outputs
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
         options.ranks = world()
         with (
             options.ranks.guard(),
-            warnings_in_words(options.command),
+            print_warnings_as_lines(options.command),
             only_the_first_speaks(options.ranks),
         ):
             check_together(options.ranks, options.command)
@@ -131,9 +131,9 @@ def _explanation(error: BaseException, options: argparse.Namespace) -> str:
         return words.replace("micro_batch=", "--micro-batch ")
     words = str(error).replace("pass overwrite=True", "pass --overwrite")
     for action in options.parser._actions:  # an argument of a function is an option here
-        given, flag = getattr(options, action.dest, None), "".join(action.option_strings[-1:])
-        if flag and words.startswith(f"{action.dest} is {described(given)}"):
+        value, flag = getattr(options, action.dest, None), "".join(action.option_strings[-1:])
+        if flag and words.startswith(f"{action.dest} is {described(value)}"):
             return words.replace(action.dest, flag, 1)
-        if flag and words.startswith(f"{given} "):
+        if flag and words.startswith(f"{value} "):
             return f"{flag} {words}"
     return words

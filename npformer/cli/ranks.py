@@ -32,8 +32,8 @@ def who_is_who(ranks: Communicator) -> str:
     """
     if ranks.size == 1:
         return ""
-    found = ranks.gather((os.getpid(), platform.node()))
-    listed = (f"{k} is process {pid} on {node}" for k, (pid, node) in enumerate(found))
+    processes = ranks.gather((os.getpid(), platform.node()))
+    listed = (f"{k} is process {pid} on {node}" for k, (pid, node) in enumerate(processes))
     return f"{ranks.size} ranks: {', '.join(listed)}"
 
 

@@ -226,6 +226,6 @@ def write_json(path: Path, values: Any) -> None:
 
 def _remove_empty(folder: Path) -> None:
     """Remove a folder and those below it, if no file is left in them."""
-    for each in (*sorted(folder.rglob("*"), reverse=True), folder):
-        if each.is_dir() and not any(each.iterdir()):
-            each.rmdir()
+    for path in (*sorted(folder.rglob("*"), reverse=True), folder):
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()

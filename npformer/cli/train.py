@@ -8,14 +8,14 @@ from typing import Any
 
 from npformer.cli import train_file, train_task
 from npformer.cli.embedded import EMBEDDED, FILE_NAMES
-from npformer.cli.model_settings import given_options
+from npformer.cli.model_settings import typed_options
 from npformer.cli.options import (
     POSITIVE_INT,
     RATE,
     Commands,
     add_command,
+    files_named,
     mark_options_not_typed,
-    named_files,
     readable_path,
     task_or_file,
 )
@@ -229,8 +229,8 @@ def run(options: argparse.Namespace) -> int:
     """Train, save and test a model on a file, or for each split of a task; print the results."""
     plugins = load_plugins(options.plugin)
     recipe = None if options.command == "pretrain" else RECIPES.get(options.task)
-    given = _options_of_run(options)
-    mixers = split_names(given.get("mixer", options.defaults["mixer"]))
+    typed = _options_of_run(options)
+    mixers = split_names(typed.get("mixer", options.defaults["mixer"]))
     for name in mixers:
         MIXERS.parse(name, "mixer")
     if (words := who_is_who(options.ranks)) and not options.quiet:
@@ -247,7 +247,7 @@ def run(options: argparse.Namespace) -> int:
         if options.overwrite:
             _check_replaces_no_input(options, folder)
         fitting = {} if options.resume and folder.saved else usual_options(options.task, mixers)
-        chosen = folder.options(given, options.defaults | fitting)
+        chosen = folder.options(typed, options.defaults | fitting)
         chosen = options.ranks.first(chosen)  # which alone knows the run that goes on
         if options.resume and not options.quiet:
             what = "the run there goes on" if folder.saved else "no run is there, so one begins"
@@ -261,21 +261,21 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_replaces_no_input(options: argparse.Namespace, folder: RunFolder) -> None:
     """Check that the run that is replaced is none that the new one begins with."""
-    sources = named_files(options, "out")
+    sources = files_named(options, "out")
     for file in folder.files():
         check_not_read("--out has", file, sources)
 
 
 def _options_of_run(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options that were given and that a run depends on."""
-    given = {
+    typed = {
         name: value
         for name, value in vars(options).items()
         if name not in OF_THIS_CALL and value is not None
     }
     if options.command == "pretrain":
-        given["command"] = options.command  # with which a run goes on
-    return given
+        typed["command"] = options.command  # with which a run goes on
+    return typed
 
 
 def _name_of_run(options: argparse.Namespace, mixers: Sequence[str], *, is_task: bool) -> str:
@@ -294,7 +294,7 @@ def _check_fits(options: argparse.Namespace, recipe: Recipe | None) -> None:
         if getattr(options, "split", None) is not None:
             raise ValueError("--split is for tasks; expected none for a file: --test cuts it")
         return
-    if wrong := given_options(options, {*OPTIONS} - {"pooling"}):
+    if wrong := typed_options(options, {*OPTIONS} - {"pooling"}):
         raise ValueError(
             f"--{min(wrong).replace('_', '-')} is for files; expected none of its kind for "
             f"the task {recipe.name}"

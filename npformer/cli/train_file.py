@@ -9,15 +9,15 @@ from typing import Any
 import npformer
 from npformer.cli import common
 from npformer.cli.measured import measure
-from npformer.cli.model_settings import given_options, model_for
+from npformer.cli.model_settings import model_for, typed_options
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.data.text_file import display_name
 from npformer.tasks.estimators import Estimator
-from npformer.tasks.sources.choice import OF_TASK, chosen_task
+from npformer.tasks.sources.choice import OF_TASK, choose_task
 from npformer.tasks.sources.doubts import doubt_features
 from npformer.tasks.sources.file_task import FileTask, Part
-from npformer.tasks.sources.kinds import OPTIONS, as_share
+from npformer.tasks.sources.kinds import OPTIONS, parse_share
 from npformer.training.storage.drawn import Drawn
 from npformer.training.storage.models import checkpoint_name, save
 
@@ -52,30 +52,33 @@ measure it:       npformer evaluate {0} FILE""",
 def run(training: Training) -> int:
     """Train a model, measure it, and print the results."""
     options = training.options
-    given = given_options(options, {*OPTIONS, *OF_TASK})
-    task = chosen_task(options.task, given, labelled=options.command != "pretrain")
+    typed = typed_options(options, {*OPTIONS, *OF_TASK})
+    task = choose_task(options.task, typed, labelled=options.command != "pretrain")
     model, arguments = model_for(options, task), training.arguments("model")
     model.check()
     with training.folder.begun(training.chosen):
         drawn = Drawn(training.path, resume=True, communicator=options.ranks)
-        parts, how = task.parts(drawn=drawn)
+        samples_by_name, how = task.parts(drawn=drawn)
         training.say(f"npformer {npformer.__version__} on {common.device_of(options)}\n")
         training.say(f"{task.file}: {how}\n")
         if task.features:
             training.say(f"features: {', '.join(task.features)}\n")
             doubt_features(task.features)
-        train = parts["train"].data()
+        train = samples_by_name["train"].data()
         model.fit(
             *train,
-            validation=parts["validation"].held_out(),
-            callbacks=[_Summary(model, train, training), _CheckTest(model, task, parts["test"])],
+            validation=samples_by_name["validation"].held_out(),
+            callbacks=[
+                _Summary(model, train, training),
+                _CheckTest(model, task, samples_by_name["test"]),
+            ],
             **arguments,
         )
-        about = {"task": task.to_dict(), "seed": options.seed, "plugins": training.folder.plugins}
-        save(model, training.path / checkpoint_name(), notes=about, overwrite=True)
+        notes = {"task": task.to_dict(), "seed": options.seed, "plugins": training.folder.plugins}
+        save(model, training.path / checkpoint_name(), notes=notes, overwrite=True)
         status = training.status(model.histories_[-1], model.settings_["epochs"])
         if status is None:
-            _finish(training, model, parts, about)
+            _finish(training, model, samples_by_name, notes)
             training.folder.forget_replaced()
     return status or 0
 
@@ -104,7 +107,7 @@ class _CheckTest(npformer.Callback):
     def on_start(self, state: npformer.TrainingState) -> None:
         """Check the test part, once."""
         if state.model is self.model.models_[0] and len(self.test):
-            name = self.task.file if as_share(self.task.test) is not None else self.task.test
+            name = self.task.file if parse_share(self.task.test) is not None else self.task.test
             self.model.check_measurable(display_name(name), *self.test.data())
 
 
@@ -119,7 +122,7 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
         "members": len(model.models_),
         "parameters": model.model.n_parameters(),
         "config": model.model.config.to_dict(),
-        "samples": {name: len(part) for name, part in parts.items()},
+        "samples": {name: len(samples) for name, samples in parts.items()},
         "training": {n: _plain(v) for n, v in model.settings_.items() if n not in LEFT_OUT},
         "best_epochs": [history["best_epoch"] for history in histories],
         "seconds": round(sum(sum(history["seconds"]) for history in histories), 2),
@@ -128,9 +131,11 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
         metrics["classes"] = model.classes_.tolist()
     files = [checkpoint_name(), "history.json", "metrics.json"]
     if len(parts["test"]):
-        if (found := measure(training, model, parts)) is None:  # the first rank writes and prints
+        if (
+            measured_results := measure(training, model, parts)
+        ) is None:  # the first rank writes and prints
             return
-        measured, words, written = found
+        measured, words, written = measured_results
         metrics |= measured
         files += written
         print(f"{words}\n")

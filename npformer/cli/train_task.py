@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from npformer.cli import common
-from npformer.cli.model_settings import given_options, mixer_setting
+from npformer.cli.model_settings import mixer_setting, typed_options
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.core import checks, use_precision
@@ -37,7 +37,7 @@ def run(training: Training, recipe: Recipe) -> int:
     settings = dict(recipe.training)
     if options.output is not None:
         settings["label_smoothing"] = 0.0  # not every loss has labels to smooth
-    settings |= given_options(options, (*settings, "schedule"))
+    settings |= typed_options(options, (*settings, "schedule"))
     splits = _chosen_splits(options, recipe)
     metrics: dict[str, Any] = {
         "task": recipe.name,
@@ -84,7 +84,7 @@ def _train_on_split(
     Returns the exit status if the training was stopped, otherwise None.
     """
     options, settings = training.options, metrics["training"]
-    changes = given_options(options, MODEL) | {"mixer": mixer_setting(options.mixer)}
+    changes = typed_options(options, MODEL) | {"mixer": mixer_setting(options.mixer)}
     data = recipe.load(split, options.seed, options.dtype)
     model = recipe.model(data, options.seed, options.dtype, **changes).to(options.backend)
     if "parameters" not in metrics:  # those of other splits are the same
@@ -148,17 +148,17 @@ def _save(
 
 def _finish(training: Training, splits: dict[str, Any], histories: dict[str, History]) -> None:
     """Draw the curves, and print the results."""
-    tested = {split: found["test_accuracy"] for split, found in splits.items()}
+    tested = {split: result["test_accuracy"] for split, result in splits.items()}
     curves = training.draw_curves(histories, tested)
     print()
-    for split, found in splits.items():
+    for split, result in splits.items():
         where = "" if split == "generated" else f" ({split} split)"
-        workers = max(found["workers"], key=found["workers"].__getitem__)  # of most steps
+        workers = max(result["workers"], key=result["workers"].__getitem__)  # of most steps
         print(
-            f"test accuracy {found['test_accuracy']:.4f}{where}, weights of epoch "
-            f"{found['best_epoch']} of {found['epochs']}, {found['seconds']:.1f} s, {workers}"
+            f"test accuracy {result['test_accuracy']:.4f}{where}, weights of epoch "
+            f"{result['best_epoch']} of {result['epochs']}, {result['seconds']:.1f} s, {workers}"
         )
-    files = [*(found["file"] for found in splits.values()), "history.json", "metrics.json"]
+    files = [*(result["file"] for result in splits.values()), "history.json", "metrics.json"]
     print(f"{training.path}: {', '.join(files)}; {curves}")
     other = "fourier" if training.options.mixer == "attention" else "attention"
     where = shlex.quote(str(training.path))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.cli.model_settings import given_options
+from npformer.cli.model_settings import typed_options
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks
 from npformer.data.tables import read_table
@@ -22,7 +22,7 @@ from npformer.tasks.estimators import Estimator
 from npformer.tasks.estimators.filling import CONFIG
 from npformer.tasks.sources.doubts import doubt_known
 from npformer.tasks.sources.file_task import FileTask, Part
-from npformer.tasks.sources.kinds import KINDS, chosen_column, is_data_file
+from npformer.tasks.sources.kinds import KINDS, choose_column, is_data_file
 from npformer.tasks.sources.recipes import RECIPES, Recipe
 from npformer.tasks.sources.text_lines import has_lines
 from npformer.training.storage.drawn import Drawn
@@ -129,15 +129,15 @@ class Trained:
 
     def seen(self, split: str) -> str:
         """Return in words that training may have seen test data of a split; "" if it has not."""
-        if (own := self.notes["split"]) == split:
+        if (split_of_training := self.notes["split"]) == split:
             return ""
         test = f"the test data of the {split} split"
-        return f"it was trained on the {own} split and may have seen some of {test}"
+        return f"it was trained on the {split_of_training} split and may have seen some of {test}"
 
     @property
     def kind(self) -> str:
         """The kind of files that an estimator is for."""
-        return next(k for k, each in KINDS.items() if isinstance(self.model, each.estimator))
+        return next(k for k, kind in KINDS.items() if isinstance(self.model, kind.estimator))
 
     def task(self) -> FileTask | None:
         """Return the file and how it was read; it may have changed since."""
@@ -164,17 +164,19 @@ class Trained:
         kind, task = self.kind, self.task()
         self._check_options_of_file(file, options)
         known = task or FileTask(kind=kind, file=file)
-        given = dict[str, Any](encoding=options.encoding or "utf-8", label=known.label or "label")
-        given |= given_options(options, ("skip_empty", "id", "time", "label", "features"))
+        settings = dict[str, Any](
+            encoding=options.encoding or "utf-8", label=known.label or "label"
+        )
+        settings |= typed_options(options, ("skip_empty", "id", "time", "label", "features"))
         roles = [*KINDS[kind].columns]
         if not roles or (kind == "unlabelled" and has_lines(file)):
-            return replace(known, **given).read(file, labelled=labelled)
-        table = read_table(file, encoding=given["encoding"])
+            return replace(known, **settings).read(file, labelled=labelled)
+        table = read_table(file, encoding=settings["encoding"])
         for role in roles if labelled else roles[:1]:
-            name, usual = getattr(options, role), getattr(task, role, None)
-            trained = name is None and usual in table.columns
-            given[role] = usual if trained else chosen_column(table, name, role)
-        return replace(known, **given).rows_of(table, labelled=labelled)
+            name, column_of_training = getattr(options, role), getattr(task, role, None)
+            trained = name is None and column_of_training in table.columns
+            settings[role] = column_of_training if trained else choose_column(table, name, role)
+        return replace(known, **settings).rows_of(table, labelled=labelled)
 
     def _check_options_of_file(self, file: str, options: argparse.Namespace) -> None:
         """Check that options of tables are given for a table only, and for one of this kind."""
@@ -197,18 +199,18 @@ class Trained:
             if not len(test := self._parts()["test"]):
                 raise ValueError(f"{options.model} has no test part of its own; expected a file")
             return test
-        part = self.read(options.input, options, labelled=True)
+        samples = self.read(options.input, options, labelled=True)
         if task is not None and task.kind in ("texts", "series", "unlabelled"):
             kind, file = KINDS[task.kind].samples, display_name(options.input)
             try:
-                doubt_known(kind, task.keys(self._parts()["train"]), task.keys(part), file)
+                doubt_known(kind, task.keys(self._parts()["train"]), task.keys(samples), file)
             except (OSError, ValueError):
                 warnings.warn(
                     f"the training's files are gone or have changed: whether any {kind} of {file} "
                     "were also trained on cannot be told",
                     stacklevel=2,
                 )
-        return part
+        return samples
 
     def files(self) -> list[Path]:
         """Return the files that the model was trained on, if it says so."""

@@ -39,7 +39,7 @@ def moved(weights, rng, by):
     return weights
 
 
-def with_weights(model, weights, name_in_npformer):
+def add_weights(model, weights, name_in_npformer):
     """Return npformer's model with the same weights."""
     parameters = model.parameters()
     for full, array in pairs(weights, parameters, name_in_npformer):

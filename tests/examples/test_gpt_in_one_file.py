@@ -56,7 +56,7 @@ def model(weights):
         causal=True,
     )
     model = nf.LanguageModel(config, vocab_size=CHARACTERS, dtype="float64")
-    return common.with_weights(model, weights, name_in_npformer)
+    return common.add_weights(model, weights, name_in_npformer)
 
 
 def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, model, batch):

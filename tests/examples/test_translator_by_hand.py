@@ -55,7 +55,7 @@ def model(weights):
         norm="post",
     )
     model = nf.EncoderDecoder(config, source_vocab=N_SOURCE, target_vocab=N_TARGET, dtype="float64")
-    return common.with_weights(model, weights, name_in_npformer)
+    return common.add_weights(model, weights, name_in_npformer)
 
 
 def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, model, batch):

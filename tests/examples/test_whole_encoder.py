@@ -51,7 +51,7 @@ def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, b
     model = nf.SequenceClassifier(
         config, n_classes=10, n_features=8, pooling="flatten", dtype="float64"
     )
-    common.with_weights(model, weights, name_in_npformer)
+    common.add_weights(model, weights, name_in_npformer)
     loss, g = whole.loss_and_gradients(weights, x, labels, H)
     common.assert_agree(loss, g, model, (x, labels), name_in_npformer)
 

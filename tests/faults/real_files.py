@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.tasks.sources.choice import chosen_task
+from npformer.tasks.sources.choice import choose_task
 from tests.faults.wrong_calls import is_deliberate
 
 MESSAGES = (
@@ -57,7 +57,7 @@ class RealFile:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                part = chosen_task(str(path), self.options).read(str(path))
+                part = choose_task(str(path), self.options).read(str(path))
         except Exception as error:
             if is_deliberate(error):
                 return "words", str(error)

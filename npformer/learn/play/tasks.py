@@ -15,7 +15,7 @@ from npformer.learn.play.works import ArrayWork, BookWork, PairsWork, TextsWork,
 from npformer.mixers import MIXERS
 from npformer.tasks.estimators.defaults import training
 from npformer.tasks.sources.file_task import FileTask, Part
-from npformer.tasks.sources.kinds import chosen_column, is_text_file
+from npformer.tasks.sources.kinds import choose_column, is_text_file
 
 HELD_OUT = "0.1"
 """Share of the data to validate on."""
@@ -147,7 +147,7 @@ def _columns_of(file: str) -> tuple[list[str], dict[str, Any]]:
     guesses = {"text": max(texts, key=lambda name: sum(map(len, {*texts[name]})))}
     for role in ("text", "label"):
         with suppress(ValueError):
-            guesses[role] = chosen_column(table, None, role)
+            guesses[role] = choose_column(table, None, role)
     if n_values.get(guesses.get("label", ""), 0) < 2:
         others = [n for n in texts if n != guesses["text"] and n_values[n] > 1]
         guesses["label"] = min(others, key=n_values.__getitem__, default="")

@@ -59,10 +59,10 @@ def warn_of_alike(labels: Sequence[Any]) -> None:
     counts = Counter(labels)
     in_order = sorted(counts, key=lambda label: (str(look_of(label)), str(label)))
     for _, alike in groupby(in_order, key=look_of):
-        first, *others = alike
-        if others:
-            names = [f"{in_words(name)} ({counts[name]:,})" for name in (first, *others)]
-            what = difference(first, others[0])
+        first, *other_names = alike
+        if other_names:
+            names = [f"{in_words(name)} ({counts[name]:,})" for name in (first, *other_names)]
+            what = difference(first, other_names[0])
             warnings.warn(f"{' and '.join(names)} {what}: one class?", stacklevel=3)
 
 

@@ -62,6 +62,6 @@ def logistic_regression(classes: Sequence[Any], train: Labelled, test: Labelled)
 def _rows(series: Sequence[np.ndarray], length: int) -> np.ndarray:
     """Return series as rows of numbers, cut to a length or padded with 0."""
     padded = np.zeros((len(series), length, series[0].shape[1]))
-    for row, each in zip(padded, series, strict=True):
-        row[: len(each)] = each[:length]
+    for row, values in zip(padded, series, strict=True):
+        row[: len(values)] = values[:length]
     return padded.reshape(len(series), -1)

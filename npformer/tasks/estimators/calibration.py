@@ -22,8 +22,8 @@ def calibrate(model: SequenceClassifier, held_out: Data) -> None:
     z = model.in_batches(to_numpy, x, mask).astype("float64")
     wide = [model.wide] if isinstance(model, WideSequenceClassifier) else []
     layers: list[Layer] = [model.classify, *wide]
-    found = factors(z.reshape(len(y), len(layers), -1), y)
-    for layer, factor in zip(layers, found.tolist(), strict=True):
+    factor_of_layer = factors(z.reshape(len(y), len(layers), -1), y)
+    for layer, factor in zip(layers, factor_of_layer.tolist(), strict=True):
         for parameter in layer.named_parameters().values():
             if not parameter.constant:
                 parameter.value[...] *= factor

@@ -35,17 +35,17 @@ class ClassNames:
         listed = plain_labels(labels)
         kinds = {type(label).__name__: label for label in listed}
         if len(kinds) > 1:
-            found = ", ".join(f"{label!r} ({kind})" for kind, label in kinds.items())
+            description = ", ".join(f"{label!r} ({kind})" for kind, label in kinds.items())
             raise TypeError(
-                f"labels are of several types: {found}; expected one type. Write "
+                f"labels are of several types: {description}; expected one type. Write "
                 "[str(label) for label in labels]"
             )
         names = sorted(set(listed))
         if len(names) < 2:
-            found = f"only the class {names[0]!r}" if names else "no sample"
+            description = f"only the class {names[0]!r}" if names else "no sample"
             raise ValueError(
-                f"labels have {found}; expected at least 2 classes to tell apart. Is it the right "
-                "column, and does the file have all its rows?"
+                f"labels have {description}; expected at least 2 classes to tell apart. Is it the "
+                "right column, and does the file have all its rows?"
             )
         return cls(names)
 
@@ -73,12 +73,12 @@ class ClassNames:
 
 def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
     """Return labels as a list of Python's strings, integers and booleans."""
-    found = check_list(where, labels, "a label for each sample")
-    for i, label in enumerate(found):
+    plain = check_list(where, labels, "a label for each sample")
+    for i, label in enumerate(plain):
         if isinstance(label, np.generic):
-            found[i] = label = label.item()
+            plain[i] = label = label.item()
         if isinstance(label, float) and label.is_integer():
-            found[i] = label = int(label)  # a column of a table with gaps holds floats
+            plain[i] = label = int(label)  # a column of a table with gaps holds floats
         if isinstance(label, str) and is_missing(label):
             raise ValueError(
                 f"{where}[{i}] is {label!r}, a word for a missing label; expected the name of a "
@@ -89,7 +89,7 @@ def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
             raise TypeError(
                 f"{where}[{i}] is {what}; expected a string or a whole number, the name of a class"
             )
-    return found
+    return plain
 
 
 def rarely_repeat(labels: Sequence[Any]) -> str:
@@ -97,8 +97,8 @@ def rarely_repeat(labels: Sequence[Any]) -> str:
     n, classes = len(labels), len(set(labels))
     if n < FEW or 2 * classes <= n:
         return ""
-    wanted = "expected a few classes, with several samples each"
-    return f"{classes:,} different labels for {n:,} samples; {wanted}"
+    expected = "expected a few classes, with several samples each"
+    return f"{classes:,} different labels for {n:,} samples; {expected}"
 
 
 def _names(words: list[str]) -> str:

@@ -30,10 +30,10 @@ from npformer.tasks.estimators.class_names import (
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import classifier_for
 from npformer.tasks.estimators.labelled import (
-    labelled_samples,
+    add_held_out,
+    add_weights,
+    read_labelled_samples,
     split_for_calibration,
-    with_held_out,
-    with_weights,
 )
 from npformer.tasks.estimators.readers import Reader
 from npformer.tasks.estimators.scores import Scores, compared, scores_of
@@ -79,8 +79,8 @@ class Classifier(Estimator):
 
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for what the reader has learned."""
-        reader, usual = self.reader_, defaults.ENCODERS[self.kind()]
-        config = self.configured(usual | {"max_len": reader.max_len})
+        reader, default_settings = self.reader_, defaults.ENCODERS[self.kind()]
+        config = self.configured(default_settings | {"max_len": reader.max_len})
         return classifier_for(reader, config, n_classes, self.pooling, seed=seed, dtype=self.dtype)
 
     def check(self) -> None:
@@ -130,14 +130,16 @@ class Classifier(Estimator):
         listed = reader.checked(samples, "samples")
         labels = plain_labels(labels)
         names = ClassNames.of(labels)
-        labelled = labelled_samples(listed, names.numbers(labels), training.get("sample_weight"))
+        labelled = read_labelled_samples(
+            listed, names.numbers(labels), training.get("sample_weight")
+        )
         warn_of_alike(labels)
         if words := rarely_repeat(labelled.y.tolist()):
             warnings.warn(f"there are {words}. Are these the labels?", stacklevel=2)
         drawn = Drawn.make_for_training(checkpoint, training)
-        train, held_out = with_held_out(labelled, validation, reader, names, self.seed, drawn)
+        train, held_out = add_held_out(labelled, validation, reader, names, self.seed, drawn)
         n, kind = len(train.y), self.kind()
-        settings = with_weights({**defaults.training(kind, n), **training}, train, names)
+        settings = add_weights({**defaults.training(kind, n), **training}, train, names)
         reader.learn(train.samples, drawn=drawn)
         self.begin()
         self.reader_, self.classes_ = reader, np.array(names.names)
@@ -206,10 +208,10 @@ class Classifier(Estimator):
 
     def sizes(self) -> dict[str, int]:
         """Return what the models must have by their attributes."""
-        given = self.reader_.arguments()
+        arguments = self.reader_.arguments()
         if not isinstance(getattr(self.reader_, "tokenizer", None), WordTokenizer):
-            given.pop("vocab_size", None)  # pretrained embeddings may be more than ids
-        sizes = {name: n for name, n in given.items() if name in ("n_features", "vocab_size")}
+            arguments.pop("vocab_size", None)  # pretrained embeddings may be more than ids
+        sizes = {name: n for name, n in arguments.items() if name in ("n_features", "vocab_size")}
         return {"n_classes": len(self.classes_), **sizes}
 
     @property
@@ -291,14 +293,14 @@ class Classifier(Estimator):
         """
         from npformer.tasks.reports import report  # when needed
         from npformer.tasks.reports.elements import TEXTS
-        from npformer.tasks.reports.report import checked_place
+        from npformer.tasks.reports.report import check_path_of_report
 
-        place = checked_place(path, overwrite)
+        place = check_path_of_report(path, overwrite)
         y, listed = self.names.numbers(labels), self.checked(samples, "samples")
         scores = scores or self.evaluate(listed, self.classes_[y])
         rows, words = {"this model": scores, **(beside or {})}, TEXTS["results"]
-        about = words["calibration"] + words["majority"] * (MAJORITY in rows)
-        opening = [compared(rows), about, scores.by_class()]
+        notes = words["calibration"] + words["majority"] * (MAJORITY in rows)
+        opening = [compared(rows), notes, scores.by_class()]
         models: Any = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
         if len(models) > 1:
             opening.insert(0, words["members"].format(n=len(models)))

@@ -102,14 +102,14 @@ def ngrams(texts: Sequence[str]) -> int:
 def tokenizer_for(texts: Sequence[str]) -> str:
     """Return "word" for texts of a few words that recur again and again, else "char"."""
     words = [word for text in texts for word in text.split()]
-    several = len(words) >= 2 * len(texts)
-    return "word" if several and len(words) >= REPEATED * len(set(words)) else "char"
+    has_words = len(words) >= 2 * len(texts)
+    return "word" if has_words and len(words) >= REPEATED * len(set(words)) else "char"
 
 
 def members(kind: str, n: int) -> int:
     """Return how many models are trained on n samples; their probabilities are averaged."""
-    several, few = ENSEMBLES[kind]
-    return several if n < few else 1
+    many, few = ENSEMBLES[kind]
+    return many if n < few else 1
 
 
 def calibration(kind: str, n: int) -> float:
@@ -124,29 +124,29 @@ def training(kind: str, n: int) -> dict[str, Any]:
     Embeddings start small, and a rare word needs many steps to have an effect: the fewer texts
     there are, the more often they are seen.
     """
-    usual: dict[str, Any] = dict(TABLE["trainings"][kind])
-    if "no_decay" in usual:
-        usual["no_decay"] = NORMS_AND_BIASES
+    settings: dict[str, Any] = dict(TABLE["trainings"][kind])
+    if "no_decay" in settings:
+        settings["no_decay"] = NORMS_AND_BIASES
     if kind in ("tokens", "columns"):
-        usual["batch_size"] = batch_size_for(n)
+        settings["batch_size"] = batch_size_for(n)
     elif kind in SEEN:
         fewest, most = BOUNDS.get(kind, (1, MOST))
-        usual["epochs"] = min(max(fewest, math.ceil(SEEN[kind] / n)), most)
+        settings["epochs"] = min(max(fewest, math.ceil(SEEN[kind] / n)), most)
         few = 32 if n >= VERY_FEW else 8
         if kind == "text" and n < VERY_FEW:
-            usual["epochs"] = min(usual["epochs"], STEPS_OF_VERY_FEW * few // n)
+            settings["epochs"] = min(settings["epochs"], STEPS_OF_VERY_FEW * few // n)
         sizes = {"text": few, "tuned": few, "translator": 64 if n > 640 else 8}
-        usual["batch_size"] = sizes.get(kind, 32)
-    return usual
+        settings["batch_size"] = sizes.get(kind, 32)
+    return settings
 
 
-def training_with_stop(kind: str, n: int, batch_size: int) -> dict[str, Any]:
+def settings_with_stop(kind: str, n: int, batch_size: int) -> dict[str, Any]:
     """Return the same for a training that may stop early, and for arrays in batches of a size."""
-    usual = {"weight_decay": 0.0, **training(kind, n)}
+    settings = {"weight_decay": 0.0, **training(kind, n)}
     if kind != "text":
-        return {**usual, "epochs": epochs_for(n, batch_size)}
-    few = -(-STEPS_OF_FEW_TEXTS // -(-n // usual["batch_size"]))
-    return {**usual, "epochs": max(usual["epochs"], min(MOST_OF_FEW_TEXTS, few))}
+        return {**settings, "epochs": epochs_for(n, batch_size)}
+    few = -(-STEPS_OF_FEW_TEXTS // -(-n // settings["batch_size"]))
+    return {**settings, "epochs": max(settings["epochs"], min(MOST_OF_FEW_TEXTS, few))}
 
 
 def batch_size_for(n: int) -> int:

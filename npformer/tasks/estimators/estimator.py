@@ -160,12 +160,12 @@ class Estimator(Ensemble, ABC):
             if getattr(self, name) is not None:
                 checks.whole(name, getattr(self, name), **{"at_least": 1, **limits})
 
-    def given_max_len(self) -> int | None:
+    def max_len_of_settings(self) -> int | None:
         """Return the longest sample, if the configuration or an argument says it."""
         if isinstance(self.config, EncoderConfig):
             return self.config.max_len
-        found: int | None = (self.config or {}).get("max_len", getattr(self, "max_len", None))
-        return found
+        max_len: int | None = (self.config or {}).get("max_len", getattr(self, "max_len", None))
+        return max_len
 
     def configured(self, usual: Mapping[str, Any]) -> EncoderConfig:
         """Return the configuration: the given settings, and the `usual` ones for the rest."""
@@ -177,10 +177,10 @@ class Estimator(Ensemble, ABC):
         """Take over trained models, from a file; ValueError if one does not fit."""
         if not models:
             raise ValueError("there is no model; expected at least one")
-        for name, wanted in self.sizes().items():
+        for name, expected in self.sizes().items():
             for model in models:
-                if (found := getattr(model, name)) != wanted:
-                    raise ValueError(f"a model has {name} {found}; expected {wanted}")
+                if (size := getattr(model, name)) != expected:
+                    raise ValueError(f"a model has {name} {size}; expected {expected}")
         self.models_, self.histories_ = models, []
 
     @abstractmethod

@@ -73,12 +73,12 @@ def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndar
         ) from error
     models: list[Any] = []
     for i, member in enumerate(members):
-        own = {
+        settings_of_member = {
             name.removeprefix(f"{i}."): array
             for name, array in tensors.items()
             if name.startswith(f"{i}.")
         }
-        models.append(checkpoint.model_of(path, member, own))
+        models.append(checkpoint.model_of(path, member, settings_of_member))
     try:
         raw.take(models, names)
     except (AttributeError, TypeError, ValueError) as error:

@@ -46,13 +46,13 @@ def fill(
     """
     checks.text("text", text)
     k = checks.positive("k", k)
-    found = opened(model) if isinstance(model, str | os.PathLike) else model
-    pretrained = getattr(found, "masked_language_model", None)
-    inside = pretrained() if pretrained else getattr(found, "model", found)
+    estimator = opened(model) if isinstance(model, str | os.PathLike) else model
+    pretrained = getattr(estimator, "masked_language_model", None)
+    inside = pretrained() if pretrained else getattr(estimator, "model", estimator)
     advice = "npformer pretrain, TextFiller().fit(texts) and npformer.from_pretrained make some"
     checks.instance("model", inside, MaskedLanguageModel, advice)
-    own = getattr(found, "tokenizer_", getattr(found, "tokenizer", None))
-    named: Any = own if tokenizer is None else tokenizer
+    own_tokenizer = getattr(estimator, "tokenizer_", getattr(estimator, "tokenizer", None))
+    named: Any = own_tokenizer if tokenizer is None else tokenizer
     advice = "Pass that of the model's training: fill(model, text, tokenizer=...)"
     checks.instance("tokenizer", named, Tokenizer, advice)
     if named.vocab_size > inside.vocab_size or named.mask_id != inside.mask_id:
@@ -73,8 +73,8 @@ def fill(
     shown = np.delete(np.arange(inside.vocab_size), hidden)
     best = shown[np.argsort(-p[:, shown], axis=1, kind="stable")[:, :k]].tolist()
     return [
-        [(named.token(id).removeprefix("\u0120"), float(row[id])) for id in some]
-        for row, some in zip(p, best, strict=True)
+        [(named.token(id).removeprefix("\u0120"), float(row[id])) for id in best_ids]
+        for row, best_ids in zip(p, best, strict=True)
     ]
 
 

@@ -44,11 +44,11 @@ def usual_positions(config: EncoderConfig) -> str:
     the same row as the sum over all tokens, and they drown it; a learned table starts small.
     """
     names = _names(config)
-    several = len(names) > 1 and any(name in TRANSFORMS for name in names)
-    return "learned" if several else config.positions
+    has_transform = len(names) > 1 and any(name in TRANSFORMS for name in names)
+    return "learned" if has_transform else config.positions
 
 
-def with_usual_positions(config: EncoderConfig, given: Any) -> EncoderConfig:
+def set_usual_positions(config: EncoderConfig, given: Any) -> EncoderConfig:
     """Return a configuration whose positions fit the mixer, unless what was `given` states them."""
     if isinstance(given, EncoderConfig) or "positions" in (given or {}):
         return config

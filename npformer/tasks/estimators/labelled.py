@@ -12,7 +12,7 @@ from npformer.core import checks
 from npformer.data.samples import Data
 from npformer.tasks.estimators.class_names import ClassNames, check_as_many
 from npformer.tasks.estimators.readers import Reader
-from npformer.tasks.estimators.split import recalled_rows
+from npformer.tasks.estimators.split import recall_rows
 from npformer.training.storage.drawn import Drawn
 
 
@@ -30,7 +30,7 @@ class LabelledSamples:
         return LabelledSamples([self.samples[i] for i in rows], self.y[rows], weights)
 
 
-def labelled_samples(samples: Sequence[Any], y: np.ndarray, weights: Any) -> LabelledSamples:
+def read_labelled_samples(samples: Sequence[Any], y: np.ndarray, weights: Any) -> LabelledSamples:
     """Return samples with their classes and weights, after checking that they go together."""
     check_as_many(samples, y)
     if weights is None:
@@ -40,7 +40,7 @@ def labelled_samples(samples: Sequence[Any], y: np.ndarray, weights: Any) -> Lab
     return LabelledSamples(samples, y, check_weights)
 
 
-def with_held_out(
+def add_held_out(
     train: LabelledSamples,
     validation: Any,
     reader: Reader,
@@ -59,11 +59,11 @@ def with_held_out(
         return train, LabelledSamples(
             samples, names.numbers(validation[1], "the labels of validation")
         )
-    rows, split_rows = recalled_rows(drawn, "validation", train.y, validation, seed)
+    rows, split_rows = recall_rows(drawn, "validation", train.y, validation, seed)
     return train.rows(rows), train.rows(split_rows)
 
 
-def with_weights(
+def add_weights(
     settings: Mapping[str, Any], train: LabelledSamples, names: ClassNames
 ) -> dict[str, Any]:
     """Return arguments of `npformer.fit` with the weights of samples, and of classes by number."""
@@ -82,7 +82,7 @@ def split_for_calibration(
 ) -> tuple[Data, Mapping[str, Any], Data]:
     """Return data to train on with the settings for it, and data to fit a temperature on."""
     x, y, mask = data
-    rows, split_rows = recalled_rows(drawn, "calibration", y, share, seed)
+    rows, split_rows = recall_rows(drawn, "calibration", y, share, seed)
     train = x[rows], y[rows], mask[rows]
     held_out = x[split_rows], y[split_rows], mask[split_rows]
     weights = settings.get("sample_weight")

@@ -40,8 +40,8 @@ def ngram_loss(train: str, test: str, order: int) -> float:
         of_history = np.bincount(known // size, counts, minlength=history.max(initial=0) + 1)
         kinds = np.bincount(known // size, minlength=len(of_history))
         place = np.searchsorted(known, pairs[n:]).clip(max=max(len(known) - 1, 0))
-        seen = np.where(known[place] == pairs[n:], counts[place], 0) if len(known) else 0
+        seen_counts = np.where(known[place] == pairs[n:], counts[place], 0) if len(known) else 0
         total, follow = of_history[history[n:]], kinds[history[n:]]
         new = total == 0  # not followed by anything in `train`: the shorter history's p stays
-        p = np.where(new, p, (seen + follow * p) / np.where(new, 1, total + follow))
+        p = np.where(new, p, (seen_counts + follow * p) / np.where(new, 1, total + follow))
     return float(-np.log(p).mean())

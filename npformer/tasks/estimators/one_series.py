@@ -7,7 +7,7 @@ import numpy as np
 from npformer.core import checks
 
 
-def checked_series(name: str, each: Any) -> np.ndarray:
+def check_series(name: str, each: Any) -> np.ndarray:
     """Return a series as a float64 array (steps, features), after checking it."""
     checks.ordered(name, each)
     try:

@@ -28,7 +28,7 @@ def split_by_source(
     return np.flatnonzero(~smaller), np.flatnonzero(smaller)
 
 
-def recalled_rows_by_source(
+def recall_rows_by_source(
     drawn: Drawn, name: str, sources: Sequence[str], share: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of `split_by_source`, or those that a training has drawn already."""
@@ -38,8 +38,8 @@ def recalled_rows_by_source(
     return drawn.rows(name, basis, len(sources), lambda: split_by_source(sources, share, seed))
 
 
-def checked_pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
+def check_pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
     """Return sources and targets as lists, after checking that there are as many of both."""
-    found = check_texts(sources, "sources"), check_texts(targets, "targets")
-    check_as_many(*found, ("sources", "targets"))
-    return found
+    pairs = check_texts(sources, "sources"), check_texts(targets, "targets")
+    check_as_many(*pairs, ("sources", "targets"))
+    return pairs

@@ -12,8 +12,8 @@ from npformer.data.lists import check_list
 from npformer.data.tokenizers import Tokenizer, WordTokenizer, frequent_pairs, train_tokenizer
 from npformer.data.tokenizers.tokenizer import check_texts
 from npformer.tasks.estimators import defaults
-from npformer.tasks.estimators.one_series import checked_series
-from npformer.tasks.estimators.vocabularies import recalled_tokenizer
+from npformer.tasks.estimators.one_series import check_series
+from npformer.tasks.estimators.vocabularies import recall_tokenizer
 from npformer.training.storage.drawn import Drawn
 
 Samples = np.ndarray | Sequence[Any]
@@ -90,7 +90,7 @@ class Reader(ABC):
         if isinstance(samples, np.ndarray):
             mask = None if self.same_length else np.ones(samples.shape[:2], bool)
             return np.asarray(samples, dtype), mask
-        lengths = np.array([len(each) for each in samples])
+        lengths = np.array([len(sample) for sample in samples])
         mask = np.arange(lengths.max()) < lengths[:, None]
         x = np.zeros((*mask.shape, *samples[0].shape[1:]), dtype)
         x[mask] = np.concatenate(samples)
@@ -114,7 +114,7 @@ class TokenReader(Reader):
         self.same_length = self.same_length and self.padding_id is None
         if self.vocab_size:
             return
-        largest = max(int(each.max()) for each in samples)
+        largest = max(int(sample.max()) for sample in samples)
         if largest >= MOST_IDS:
             raise ValueError(
                 f"X holds the token id {largest}; expected ids below {MOST_IDS}: each gets an "
@@ -172,12 +172,12 @@ class SeriesReader(Reader):
         rows = check_list(
             name, samples, "an array (steps, features) for each series", axes=(1, 2, 3)
         )
-        series = [checked_series(f"{name}[{i}]", each) for i, each in enumerate(rows)]
-        for i, each in enumerate(series):
-            if each.shape[1] != (n_features := self.n_features or series[0].shape[1]):
-                alone = f". For a single one write [{name}]" * (each.shape == (n_features, 1))
+        series = [check_series(f"{name}[{i}]", steps) for i, steps in enumerate(rows)]
+        for i, steps in enumerate(series):
+            if steps.shape[1] != (n_features := self.n_features or series[0].shape[1]):
+                alone = f". For a single one write [{name}]" * (steps.shape == (n_features, 1))
                 raise ValueError(
-                    f"{name}[{i}] has {each.shape[1]} features; expected {n_features}, as in the "
+                    f"{name}[{i}] has {steps.shape[1]} features; expected {n_features}, as in the "
                     f"{f'training samples{alone}' if self.n_features else 'first series'}"
                 )
         return series
@@ -191,7 +191,7 @@ class SeriesReader(Reader):
         rows = np.asarray(samples) if columns else np.concatenate(list(samples))
         self.n_features = 1 if columns else rows.shape[1]
         if weights is not None and not columns:
-            weights = np.repeat(weights, [len(each) for each in samples])
+            weights = np.repeat(weights, [len(steps) for steps in samples])
         self.mean, self.deviation = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
         if self.scale:
             rows = rows.astype("float64")
@@ -205,7 +205,7 @@ class SeriesReader(Reader):
         if isinstance(samples, np.ndarray):
             x = (samples - self.mean) / self.deviation
             return self.with_mask(x[:, :, None] if x.ndim == 2 else x, self.dtype)
-        lengths = [len(each) for each in samples]
+        lengths = [len(steps) for steps in samples]
         if (longest := max(lengths)) > self.max_len:
             raise ValueError(
                 f"series {lengths.index(longest)} has {longest} steps; expected at most "
@@ -265,20 +265,22 @@ class TextReader(Reader):
             )
         if not isinstance(self.tokenizer, Tokenizer):
             name, texts = self.tokenizer, list(samples)
-            given = {**defaults.VOCABULARY, **self.vocabulary}
+            settings = {**defaults.VOCABULARY, **self.vocabulary}
             if name == "word":
-                given.setdefault("ngrams", defaults.ngrams(texts))
-            self.tokenizer = recalled_tokenizer(
+                settings.setdefault("ngrams", defaults.ngrams(texts))
+            self.tokenizer = recall_tokenizer(
                 drawn or Drawn(),
                 "tokenizer",
                 texts,
-                {"tokenizer": name, **given},
-                lambda: train_tokenizer(name, texts, **given),
+                {"tokenizer": name, **settings},
+                lambda: train_tokenizer(name, texts, **settings),
             )
         if self.wide:
-            parts = self.tokenizer.ngram_ids() if isinstance(self.tokenizer, WordTokenizer) else ()
+            ngram_ids = (
+                self.tokenizer.ngram_ids() if isinstance(self.tokenizer, WordTokenizer) else ()
+            )
             self.pairs = frequent_pairs(
-                map(self.tokenizer.ids, samples), self.tokenizer.vocab_size, single=parts
+                map(self.tokenizer.ids, samples), self.tokenizer.vocab_size, single=ngram_ids
             )
 
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray]:

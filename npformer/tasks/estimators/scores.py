@@ -69,8 +69,8 @@ class Scores:
     @property
     def f1(self) -> np.ndarray:
         """2 hits / (labels + predictions) of each class: precision and recall's harmonic mean."""
-        both = self.confusion.sum(axis=0) + self.confusion.sum(axis=1)
-        return _ratio(2 * np.diag(self.confusion), both)
+        of_both_kinds = self.confusion.sum(axis=0) + self.confusion.sum(axis=1)
+        return _ratio(2 * np.diag(self.confusion), of_both_kinds)
 
     @property
     def macro_f1(self) -> float:
@@ -83,7 +83,7 @@ class Scores:
         shares = np.stack([self.precision, self.recall, self.f1], axis=1)
         rows = zip(self.classes, self.confusion.sum(axis=1), shares, strict=True)
         table = [["class", "labels", "precision", "recall", "F1"]]
-        return table + [[str(name), f"{n:,}", *_words(each)] for name, n, each in rows]
+        return table + [[str(name), f"{n:,}", *_words(figures)] for name, n, figures in rows]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -114,10 +114,10 @@ class Scores:
 def compared(scores: Mapping[str, Scores | None]) -> Table:
     """Return a table of the scores of classifiers, by name; those that have none are left out."""
     table = [["", "accuracy", "macro F1", "loss", "calibration error"]]
-    known = {name: each for name, each in scores.items() if each is not None}
+    known = {name: score for name, score in scores.items() if score is not None}
     return table + [
-        [name, *_words([getattr(each, figure) for figure in FIGURES])]
-        for name, each in known.items()
+        [name, *_words([getattr(score, figure) for figure in FIGURES])]
+        for name, score in known.items()
     ]
 
 
@@ -131,14 +131,14 @@ def scores_of(
     """Return the scores of probabilities, (samples, classes), for the right classes y."""
     rows = np.arange(len(y))
     predicted = probabilities.argmax(axis=1)
-    own = probabilities[rows, y].astype("float64")
+    p_of_label = probabilities[rows, y].astype("float64")
     wrong = np.flatnonzero(predicted != y)
-    worst = wrong[np.argsort(own[wrong], kind="stable")][:n_worst]
-    loss = float(-np.log(np.maximum(own, np.finfo("float32").tiny)).mean())
+    worst = wrong[np.argsort(p_of_label[wrong], kind="stable")][:n_worst]
+    loss = float(-np.log(np.maximum(p_of_label, np.finfo("float32").tiny)).mean())
     pairs, n = y.astype("int64") * len(classes) + predicted, len(classes)
     confusion = np.bincount(pairs, minlength=n * n).reshape(n, n)
     error = calibration_error(predicted == y, probabilities.max(axis=1))
-    return Scores(classes, confusion, loss, [(int(i), own[i]) for i in worst], error)
+    return Scores(classes, confusion, loss, [(int(i), p_of_label[i]) for i in worst], error)
 
 
 def calibration_error(right: np.ndarray, confidence: np.ndarray, n_bins: int = 10) -> float:
@@ -151,8 +151,8 @@ def calibration_error(right: np.ndarray, confidence: np.ndarray, n_bins: int = 1
     _, place, counts = np.unique(confidence, return_inverse=True, return_counts=True)
     rank = np.cumsum(counts) - (counts + 1) // 2  # of the middle one of those that are equal
     of_rank = np.repeat(range(n_bins), [*map(len, np.array_split(right, n_bins))])
-    each = np.bincount(of_rank[rank][place], confidence - right)
-    return float(np.abs(each).sum()) / max(len(right), 1)
+    gaps = np.bincount(of_rank[rank][place], confidence - right)
+    return float(np.abs(gaps).sum()) / max(len(right), 1)
 
 
 def _ratio(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:

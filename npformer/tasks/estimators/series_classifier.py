@@ -54,7 +54,7 @@ class SeriesClassifier(Classifier):
 
     def reader(self) -> SeriesReader:
         """Return a reader that has learned nothing yet."""
-        return SeriesReader(self.given_max_len(), self.scale, self.dtype, room=2)
+        return SeriesReader(self.max_len_of_settings(), self.scale, self.dtype, room=2)
 
     def preparation(self) -> dict[str, Any]:
         """Return the scaling as plain values."""

@@ -21,7 +21,7 @@ def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray,
     return split_rows(labels, np.ones(len(labels)), share, np.random.default_rng(seed))
 
 
-def recalled_rows(
+def recall_rows(
     drawn: Drawn, name: str, labels: np.ndarray, share: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of `stratified`, or those that a training has drawn already."""
@@ -33,9 +33,9 @@ def recalled_rows(
 
 def repeated(samples: Sequence[Any], labels: Sequence[Any]) -> np.ndarray:
     """Return which samples occurred before with the same label, as a bool array."""
-    seen: set[Any] = set()
-    found = np.zeros(len(samples), dtype=bool)
+    earlier: set[Any] = set()
+    is_repeated = np.zeros(len(samples), dtype=bool)
     for i, pair in enumerate(zip(samples, labels, strict=True)):
-        found[i] = pair in seen
-        seen.add(pair)
-    return found
+        is_repeated[i] = pair in earlier
+        earlier.add(pair)
+    return is_repeated

@@ -16,7 +16,7 @@ from npformer.models.trainable import SequenceClassifier, take_over
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.classifier import Classifier
 from npformer.tasks.estimators.filling import opened
-from npformer.tasks.estimators.fitting_mixers import classifier_for, with_usual_positions
+from npformer.tasks.estimators.fitting_mixers import classifier_for, set_usual_positions
 from npformer.tasks.estimators.readers import TextReader
 from npformer.tasks.estimators.text_filler import TextFiller
 
@@ -139,7 +139,7 @@ class TextClassifier(Classifier):
         pretrained = self.pretrained
         if pretrained is None:
             return TextReader(
-                max_len=self.given_max_len(),
+                max_len=self.max_len_of_settings(),
                 tokenizer=self.tokenizer,
                 vocabulary=self._vocabulary(),
                 wide=self.wide,
@@ -176,7 +176,7 @@ class TextClassifier(Classifier):
 
     def configured(self, usual: Mapping[str, Any]) -> EncoderConfig:
         """Return the configuration; positions that are not given fit the mixer."""
-        return with_usual_positions(super().configured(usual), self.config)
+        return set_usual_positions(super().configured(usual), self.config)
 
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for the vocabulary."""

@@ -18,9 +18,9 @@ from npformer.interop.tokenizers import tokenizer_of
 from npformer.models.trainable import MaskedLanguageModel
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
-from npformer.tasks.estimators.fitting_mixers import with_usual_positions
-from npformer.tasks.estimators.split import recalled_rows
-from npformer.tasks.estimators.vocabularies import recalled_tokenizer
+from npformer.tasks.estimators.fitting_mixers import set_usual_positions
+from npformer.tasks.estimators.split import recall_rows
+from npformer.tasks.estimators.vocabularies import recall_tokenizer
 from npformer.training.data_checks import check_data
 from npformer.training.evaluation import evaluate
 from npformer.training.storage.drawn import Drawn
@@ -133,21 +133,21 @@ class TextFiller(Estimator):
         listed = check_texts(texts)
         drawn = Drawn.make_for_training(checkpoint, training)
         if (share := validation_share(validation)) is not None:
-            rows, rest = recalled_rows(drawn, "validation", np.zeros(len(listed)), share, self.seed)
+            rows, rest = recall_rows(drawn, "validation", np.zeros(len(listed)), share, self.seed)
             validation = [listed[i] for i in rest]
             listed = [listed[i] for i in rows]
         if isinstance(self.tokenizer, Tokenizer):
             self.tokenizer_ = self.tokenizer
         else:
             name, vocab_size = self.tokenizer, self.vocab_size
-            self.tokenizer_ = recalled_tokenizer(
+            self.tokenizer_ = recall_tokenizer(
                 drawn,
                 "tokenizer",
                 listed,
                 {"tokenizer": name, "vocab_size": vocab_size, "masks": True},
                 lambda: train_tokenizer(name, listed, vocab_size=vocab_size, masks=True),
             )
-        config = with_usual_positions(self.configured(defaults.ENCODERS["filler"]), self.config)
+        config = set_usual_positions(self.configured(defaults.ENCODERS["filler"]), self.config)
         data = self.data("texts", listed, config.max_len)
         held_out = None
         if validation is not None:
@@ -176,10 +176,10 @@ class TextFiller(Estimator):
     def data(self, name: str, texts: Any, max_len: int) -> Arrays:
         """Return the ids of texts and their mask, after cutting long ones into several rows."""
         rows = [self.tokenizer_.ids(text) for text in check_texts(texts, name)]
-        pieces = [row[i : i + max_len] for row in rows for i in range(0, len(row), max_len)]
-        if not pieces:
+        chunks = [row[i : i + max_len] for row in rows for i in range(0, len(row), max_len)]
+        if not chunks:
             raise ValueError(f"{name} has no word; expected at least one")
-        ids, mask = pad_rows(pieces, self.tokenizer_.padding_id)
+        ids, mask = pad_rows(chunks, self.tokenizer_.padding_id)
         return ids, None, mask
 
     def score(self, texts: Sequence[str]) -> float:
@@ -192,12 +192,14 @@ class TextFiller(Estimator):
         """Return how well hidden tokens of texts are guessed: the same ones at every call."""
         self.check_trained()
         data = self.data("texts", texts, self.model.config.max_len)
-        found = evaluate(self.model, data, batch_size, communicator=communicator)
+        evaluation = evaluate(self.model, data, batch_size, communicator=communicator)
         counts = np.bincount(data[0][data[2]])
         if (unknown := self.tokenizer_.unknown_id) is not None:
             counts[unknown : unknown + 1] = 0  # which is never hidden
         n = int(data[2].sum())
-        return FillerScores(found.accuracy, found.loss, found.labels, n, float(counts.max() / n))
+        return FillerScores(
+            evaluation.accuracy, evaluation.loss, evaluation.labels, n, float(counts.max() / n)
+        )
 
     def check_measurable(self, name: str, *data: Any) -> None:
         """Raise what `evaluate` would raise for texts."""
@@ -218,17 +220,17 @@ class TextFiller(Estimator):
         `samples` is how many of the texts are shown, or which ones. With `overwrite`, an
         existing file is replaced.
         """
-        from npformer.tasks.reports.attention_maps import WrittenText, written_report  # when needed
-        from npformer.tasks.reports.report import checked_place, chosen_samples
+        from npformer.tasks.reports.attention_maps import WrittenText, write_report  # when needed
+        from npformer.tasks.reports.report import check_path_of_report, sample_numbers
 
         self.check_trained()
-        place = checked_place(path, overwrite)
+        place = check_path_of_report(path, overwrite)
         shown, listed = [], check_texts(texts)
-        for i in chosen_samples(samples, len(listed)):
+        for i in sample_numbers(samples, len(listed)):
             x, _, _ = self.data("texts", [listed[i]], self.model.config.max_len)
             names = self.tokenizer_.tokens(x[0].tolist())
             shown.append(WrittenText(f"Text {i}", x[:1], (names,)))
-        return written_report(self.model, shown, place, title, overwrite=overwrite)
+        return write_report(self.model, shown, place, title, overwrite=overwrite)
 
     def example(self, *data: Any) -> np.ndarray:
         """Return the first text."""

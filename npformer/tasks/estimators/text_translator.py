@@ -19,9 +19,9 @@ from npformer.models import EncoderConfig
 from npformer.models.trainable import EncoderDecoder
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
-from npformer.tasks.estimators.pair_split import checked_pairs, recalled_rows_by_source
+from npformer.tasks.estimators.pair_split import check_pairs, recall_rows_by_source
 from npformer.tasks.estimators.translations import Translations, translations_of
-from npformer.tasks.estimators.vocabularies import recalled_tokenizer
+from npformer.tasks.estimators.vocabularies import recall_tokenizer
 from npformer.training.distributed import communicator_of
 from npformer.training.storage.drawn import Drawn
 
@@ -65,18 +65,20 @@ class TextTranslator(Estimator):
     def check(self) -> None:
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
         super().check()
-        if len(both := self._both()) != 2:
-            raise ValueError(f"tokenizer has {len(both)} names; expected one, or one for each side")
-        for each in both:
-            if not isinstance(each, Tokenizer):
-                checks.choice("tokenizer", each, (AUTO, *WRITING))
+        if len(names := self._both()) != 2:
+            raise ValueError(
+                f"tokenizer has {len(names)} names; expected one, or one for each side"
+            )
+        for name in names:
+            if not isinstance(name, Tokenizer):
+                checks.choice("tokenizer", name, (AUTO, *WRITING))
         checks.positive("vocab_size", self.vocab_size)
         self.check_optional("max_len")
 
     def _both(self) -> list[Any]:
         """Return the tokenizers, or their names, of sources and targets."""
-        given = self.tokenizer
-        return list(given) if isinstance(given, tuple | list) else [given, given]
+        tokenizer = self.tokenizer
+        return list(tokenizer) if isinstance(tokenizer, tuple | list) else [tokenizer, tokenizer]
 
     def fit(
         self,
@@ -103,13 +105,13 @@ class TextTranslator(Estimator):
         """
         self.check()
         check_training(training, validation, "(sources, targets)")
-        sources, targets = checked_pairs(sources, targets)
+        sources, targets = check_pairs(sources, targets)
         drawn = Drawn.make_for_training(checkpoint, training)
         held_out_pairs = None
         if isinstance(validation, tuple | list):
-            held_out_pairs = checked_pairs(*validation)
+            held_out_pairs = check_pairs(*validation)
         elif validation is not None:
-            rows, split_rows = recalled_rows_by_source(
+            rows, split_rows = recall_rows_by_source(
                 drawn, "validation", sources, validation, self.seed
             )
             held_out_pairs = _rows_of(sources, split_rows), _rows_of(targets, split_rows)
@@ -131,10 +133,10 @@ class TextTranslator(Estimator):
 
     def _model(self, n_pairs: int, longest: int) -> EncoderDecoder:
         """Return an untrained model for texts of up to `longest` tokens."""
-        usual = defaults.ENCODERS["translator"] | {"max_len": self.max_len or 2 * longest}
+        settings = defaults.ENCODERS["translator"] | {"max_len": self.max_len or 2 * longest}
         if n_pairs < defaults.FEW_PAIRS:
-            usual["dropout"] = defaults.DROPOUT
-        config = self.configured(usual)
+            settings["dropout"] = defaults.DROPOUT
+        config = self.configured(settings)
         if longest > config.max_len:
             raise ValueError(
                 f"a text has {longest} tokens, those for its ends included; expected at most "
@@ -160,7 +162,7 @@ class TextTranslator(Estimator):
         if isinstance(given, Tokenizer):
             return given
         name = defaults.tokenizer_for(texts) if given == AUTO else given
-        return recalled_tokenizer(
+        return recall_tokenizer(
             drawn,
             f"tokenizer of the {side}",
             texts,
@@ -221,17 +223,17 @@ class TextTranslator(Estimator):
         most = self.model.decoder_config.max_len
         never = self._ids_without_token()
         with communicator_of(communicator).guard() as ranks:
-            own = x[ranks.shard(len(x))]
-            written = [""] * len(own)
-            lengths = (own != self.tokenizers_[0].padding_id).sum(axis=1)
+            own_sources = x[ranks.shard(len(x))]
+            written = [""] * len(own_sources)
+            lengths = (own_sources != self.tokenizers_[0].padding_id).sum(axis=1)
             order = np.argsort(-lengths, kind="stable")
-            for start in range(0, len(own), batch_size):
+            for start in range(0, len(own_sources), batch_size):
                 rows = order[start : start + batch_size]
-                part = own[rows, : lengths[rows].max()]
-                found = self.model.generate(part, most, beams, length_penalty, never=never)
-                for row, ids in zip(rows, found, strict=True):
+                batch = own_sources[rows, : lengths[rows].max()]
+                written_ids = self.model.generate(batch, most, beams, length_penalty, never=never)
+                for row, ids in zip(rows, written_ids, strict=True):
                     written[row] = self.tokenizers_[1].decode(ids)
-            return [text for part in ranks.gather(written) for text in part]
+            return [text for texts in ranks.gather(written) for text in texts]
 
     predict = translate
 
@@ -248,16 +250,18 @@ class TextTranslator(Estimator):
         communicator: Any = None,
     ) -> Translations:
         """Return how good the translations are; any target of a source counts as right."""
-        sources, targets = checked_pairs(sources, targets)
+        sources, targets = check_pairs(sources, targets)
         right: dict[str, list[str]] = {}
         for source, target in zip(sources, targets, strict=True):
             right.setdefault(source, []).append(target)
-        found = self.translate([*right], beams, batch_size=batch_size, communicator=communicator)
-        return translations_of(right, found, self.tokenizers_[1].ids)
+        translated = self.translate(
+            [*right], beams, batch_size=batch_size, communicator=communicator
+        )
+        return translations_of(right, translated, self.tokenizers_[1].ids)
 
     def check_measurable(self, name: str, *data: Any) -> None:
         """Raise what `evaluate` would raise for sources and targets."""
-        sources, _ = checked_pairs(*data)
+        sources, _ = check_pairs(*data)
         self._read(sources, f"the sources of {name}")
 
     def report(
@@ -275,17 +279,17 @@ class TextTranslator(Estimator):
         `samples` is how many sources are shown, or which ones; `targets` are the right answers.
         With `overwrite`, an existing file is replaced.
         """
-        from npformer.tasks.reports.attention_maps import WrittenText, written_report  # when needed
-        from npformer.tasks.reports.report import checked_place, chosen_samples
+        from npformer.tasks.reports.attention_maps import WrittenText, write_report  # when needed
+        from npformer.tasks.reports.report import check_path_of_report, sample_numbers
 
         self.check_trained()
-        place = checked_place(path, overwrite)
+        place = check_path_of_report(path, overwrite)
         listed = check_texts(sources, "sources")
         if targets is not None:
-            listed, targets = checked_pairs(listed, targets)
+            listed, targets = check_pairs(listed, targets)
         shown = []
         source, target = self.tokenizers_
-        for i in chosen_samples(samples, len(listed)):
+        for i in sample_numbers(samples, len(listed)):
             _, x = self._read([listed[i]])
             written = self.model.generate(x, never=self._ids_without_token())[0]
             text = target.decode(written)
@@ -294,7 +298,7 @@ class TextTranslator(Estimator):
             names = source.tokens(x[0].tolist()), target.tokens(read[0])
             title_of = f"{listed[i]} \u2192 {text}{right}"
             shown.append(WrittenText(title_of, (x, np.array(read)), names))
-        return written_report(self.model, shown, place, title, overwrite=overwrite)
+        return write_report(self.model, shown, place, title, overwrite=overwrite)
 
     def _ids_without_token(self) -> list[int]:
         """Return the ids of targets that no token has."""
@@ -308,7 +312,7 @@ class TextTranslator(Estimator):
 
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizers as plain values."""
-        tokenizers = [each.to_dict() for each in self.tokenizers_]
+        tokenizers = [tokenizer.to_dict() for tokenizer in self.tokenizers_]
         return {"tokenizers": tokenizers, "max_len": self.max_len}
 
     def sizes(self) -> dict[str, int]:
@@ -318,7 +322,9 @@ class TextTranslator(Estimator):
 
     def restore(self, values: Mapping[str, Any]) -> None:
         """Take over the tokenizers."""
-        self.tokenizer = self.tokenizers_ = [tokenizer_of(each) for each in values["tokenizers"]]
+        self.tokenizer = self.tokenizers_ = [
+            tokenizer_of(tokenizer) for tokenizer in values["tokenizers"]
+        ]
         self.max_len = values["max_len"]
 
 

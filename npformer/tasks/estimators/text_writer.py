@@ -19,7 +19,7 @@ from npformer.interop.tokenizers import tokenizer_of
 from npformer.models.trainable import LanguageModel
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
-from npformer.tasks.estimators.vocabularies import recalled_tokenizer
+from npformer.tasks.estimators.vocabularies import recall_tokenizer
 from npformer.training.evaluation import evaluate
 from npformer.training.generation.texts import write_pieces
 from npformer.training.storage.drawn import Drawn
@@ -131,7 +131,7 @@ class TextWriter(Estimator):
             self.tokenizer_ = self.tokenizer
         else:
             name, texts, vocab_size = self.tokenizer, [text], self.vocab_size
-            self.tokenizer_ = recalled_tokenizer(
+            self.tokenizer_ = recall_tokenizer(
                 Drawn.make_for_training(checkpoint, training),
                 "tokenizer",
                 texts,
@@ -139,10 +139,10 @@ class TextWriter(Estimator):
                 lambda: train_writing_tokenizer(name, texts, vocab_size),
             )
         ids = self.ids("text", text)
-        usual = dict(defaults.ENCODERS["writer"])
+        encoder_settings = dict(defaults.ENCODERS["writer"])
         if len(ids) < defaults.FEW_TOKENS:
-            usual["dropout"] = defaults.DROPOUT
-        config = self.configured(usual)
+            encoder_settings["dropout"] = defaults.DROPOUT
+        config = self.configured(encoder_settings)
         x, y = windows(ids, config.max_len)
         settings = {**defaults.training("writer", len(ids)), **training}
         model = LanguageModel(
@@ -175,9 +175,11 @@ class TextWriter(Estimator):
         self.check_trained()
         ids = self.ids("text", text)
         data = windows(ids, self.model.config.max_len)
-        found = evaluate(self.model, data, batch_size, communicator=communicator)
+        evaluation = evaluate(self.model, data, batch_size, communicator=communicator)
         characters = len(text) - len(self.tokenizer_.decode(ids[:1].tolist()))
-        return TextScores(found.loss * found.labels / characters, found.labels, characters)
+        return TextScores(
+            evaluation.loss * evaluation.labels / characters, evaluation.labels, characters
+        )
 
     def check_measurable(self, name: str, *data: Any) -> None:
         """Raise what `evaluate` would raise for a text."""
@@ -218,18 +220,18 @@ class TextWriter(Estimator):
         `samples` is how many windows of the text are shown, or which ones. With `overwrite`, an
         existing file is replaced.
         """
-        from npformer.tasks.reports.attention_maps import WrittenText, written_report  # when needed
-        from npformer.tasks.reports.report import checked_place, chosen_samples
+        from npformer.tasks.reports.attention_maps import WrittenText, write_report  # when needed
+        from npformer.tasks.reports.report import check_path_of_report, sample_numbers
 
         self.check_trained()
-        place = checked_place(path, overwrite)
+        place = check_path_of_report(path, overwrite)
         length = min(LONGEST_SHOWN, self.model.config.max_len)
         rows, _ = windows(self.ids("text", text), length)
         shown = [
             WrittenText(f"Window {i}", rows[i : i + 1], (self.tokenizer_.tokens(rows[i].tolist()),))
-            for i in chosen_samples(samples, len(rows))
+            for i in sample_numbers(samples, len(rows))
         ]
-        return written_report(self.model, shown, place, title, overwrite=overwrite)
+        return write_report(self.model, shown, place, title, overwrite=overwrite)
 
     def example(self, *data: Any) -> np.ndarray:
         """Return the first window."""

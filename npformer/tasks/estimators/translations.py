@@ -55,11 +55,13 @@ def translations_of(
             exact += 1
             n_tokens += len(split(text))
             continue
-        found = split(text)
-        edits, target = min((edit_distance(found, split(each)), each) for each in targets)
+        tokens = split(text)
+        edits, target = min(
+            (edit_distance(tokens, split(target_text)), target_text) for target_text in targets
+        )
         n_edits, n_tokens = n_edits + edits, n_tokens + len(split(target))
         wrong.append((source, target, text, edits))
-    wrong.sort(key=lambda each: -each[3])
+    wrong.sort(key=lambda row: -row[3])
     return Translations(len(right), exact / len(right), n_edits / max(n_tokens, 1), wrong[:N_WORST])
 
 

@@ -8,7 +8,7 @@ from npformer.interop.tokenizers import tokenizer_of
 from npformer.training.storage.drawn import Drawn, digest_of
 
 
-def recalled_tokenizer(
+def recall_tokenizer(
     drawn: Drawn,
     name: str,
     texts: Sequence[str],

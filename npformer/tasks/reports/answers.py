@@ -81,9 +81,9 @@ class Answers:
         y = np.asarray(self.samples.y)
         counted = y >= 0
         pairs = np.stack([y[counted], self.predicted[counted]])
-        found, counts = np.unique(pairs, axis=1, return_counts=True)
+        distinct, counts = np.unique(pairs, axis=1, return_counts=True)
         order = np.argsort(-counts, kind="stable")
-        return [(int(found[0, i]), int(found[1, i]), int(counts[i])) for i in order]
+        return [(int(distinct[0, i]), int(distinct[1, i]), int(counts[i])) for i in order]
 
 
 def judge(

@@ -12,7 +12,7 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.layers import CrossAttention
 from npformer.mixers import Mixer
-from npformer.tasks.reports.axes import MOST_TOKENS, heads, with_axes
+from npformer.tasks.reports.axes import MOST_TOKENS, add_axes, heads
 from npformer.tasks.reports.elements import TEXTS, document, e
 from npformer.tasks.reports.png import data_address, scale_for
 from npformer.training.inspection.calls import Call
@@ -29,7 +29,7 @@ class WrittenText(NamedTuple):
     tokens: tuple[Sequence[str], ...]  # of each input
 
 
-def written_report(
+def write_report(
     model: Any, samples: Sequence[WrittenText], place: Path, title: str, *, overwrite: bool
 ) -> Path:
     """Write the attention weights for some sequences, and return the file's path.
@@ -43,7 +43,7 @@ def written_report(
     title : str
     overwrite : bool
     """
-    shown = [_sample(model, each) for each in samples]
+    shown = [_sample(model, sample) for sample in samples]
     page = document(title, e("p", TEXTS["written"]["about"]), e("main", shown))
     write_output(place, page, overwrite=overwrite)
     return place
@@ -58,12 +58,12 @@ def _sample(model: Any, written: WrittenText) -> Element:
         if isinstance(call.layer, Mixer | CrossAttention):
             kind = _kind_of(call, written)
             figures_of_kind[kind] += _figures(call, kind, written)
-    parts = [
+    children = [
         e("div", e("h3", headings[kind]), figures)
         for kind, figures in figures_of_kind.items()
         if figures
     ]
-    return e("section", e("h2", written.title), parts)
+    return e("section", e("h2", written.title), children)
 
 
 def _kind_of(call: Call, written: WrittenText) -> str:
@@ -92,4 +92,4 @@ def _figure(matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], hea
     address = data_address(matrix, np.ones(matrix.shape, bool), scale, low, high)
     label = f"head {head}: {len(rows)} rows, {len(columns)} columns"
     caption = e("figcaption", e("b", f"head {head}"), f" up to {high:.2f}")
-    return e("figure", with_axes(address, rows, columns, label), caption, class_="map")
+    return e("figure", add_axes(address, rows, columns, label), caption, class_="map")

@@ -16,9 +16,11 @@ MOST_TOKENS = 64
 """The most tokens along an axis; of longer sequences, only the first ones are shown."""
 
 
-def with_axes(address: str, rows: Sequence[str], columns: Sequence[str], label: str) -> Element:
+def add_axes(address: str, rows: Sequence[str], columns: Sequence[str], label: str) -> Element:
     """Return a picture with a name for each row and column; `label` describes it."""
-    longest = (max((len(_visible(token)) for token in each), default=0) for each in (rows, columns))
+    longest = (
+        max((len(_visible(token)) for token in tokens), default=0) for tokens in (rows, columns)
+    )
     left, top = (round(0.6 * CELL * n) + 6 for n in longest)
     wide, tall = CELL * len(columns), CELL * len(rows)
     place = f'x="{left}" y="{top}" width="{wide}" height="{tall}"'

@@ -52,26 +52,26 @@ def _clean(text: str) -> str:
 
 def breakable(name: str, kind: str = "") -> Element:
     """Return a dotted name that may break after dots and underscores, followed by its kind."""
-    pieces = re.findall(r"[^._]*[._]?", name.strip())
+    syllables = re.findall(r"[^._]*[._]?", name.strip())
     indent = len(name) - len(name.lstrip())
-    inner = [part for piece in pieces if piece for part in (piece, e("wbr"))]
-    about: list[Child] = [" ", e("small", kind)] if kind else []
-    return e("span", inner[:-1], about, style=f"--indent: {indent // 2}")
+    inner = [child for syllable in syllables if syllable for child in (syllable, e("wbr"))]
+    suffix: list[Child] = [" ", e("small", kind)] if kind else []
+    return e("span", inner[:-1], suffix, style=f"--indent: {indent // 2}")
 
 
 def section(name: str, *children: Child | Iterable[Child], **values: Any) -> Element:
     """Return a part of the page: its heading, its text with these values in it, and the rest."""
-    about = TEXTS[name].get("about", "").format(**values)
+    text = TEXTS[name].get("about", "").format(**values)
     heading = e("h2", TEXTS[name]["heading"])
-    return e("section", heading, e("p", about) if about else None, *children, id=name)
+    return e("section", heading, e("p", text) if text else None, *children, id=name)
 
 
 def document(title: str, *body: Child | Iterable[Child]) -> bytes:
     """Return a whole HTML file, with the style of reports in it."""
-    parts = {name: (FILES / name).read_text("utf-8") for name in ("report.html", "report.css")}
-    text = Template(parts["report.html"]).substitute(
+    templates = {name: (FILES / name).read_text("utf-8") for name in ("report.html", "report.css")}
+    text = Template(templates["report.html"]).substitute(
         title=escape(_clean(title), quote=False),
-        style=parts["report.css"],
+        style=templates["report.css"],
         body=tostring(e("body", e("h1", title), *body), encoding="unicode", method="html"),
     )
     return text.encode("utf-8", "xmlcharrefreplace")  # half a surrogate pair has no UTF-8

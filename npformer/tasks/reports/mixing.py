@@ -14,10 +14,17 @@ from npformer.core import to_numpy
 from npformer.core.inputs import rows_of
 from npformer.mixers import Mixer
 from npformer.tasks.reports.answers import Answers
-from npformer.tasks.reports.axes import MOST_TOKENS, heads, with_axes
+from npformer.tasks.reports.axes import MOST_TOKENS, add_axes, heads
 from npformer.tasks.reports.elements import TEXTS, e, section
 from npformer.tasks.reports.png import data_address, scale_for, shrink
-from npformer.tasks.reports.views import SIDE, answer, sample_view, shown_length, size_class, target
+from npformer.tasks.reports.views import (
+    SIDE,
+    answer,
+    length_to_show,
+    sample_view,
+    size_class,
+    target,
+)
 from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import Call
 
@@ -28,9 +35,7 @@ MOST_PIXELS = 2_000_000
 """Pictures of matrices are shrunk so that they have no more pixels in total."""
 
 
-def mixing_section(
-    models: Sequence[Answers], chosen: Sequence[int], left_out: list[str]
-) -> Element:
+def show_mixing(models: Sequence[Answers], chosen: Sequence[int], left_out: list[str]) -> Element:
     """Return the chosen samples, and beside each the matrices of all models."""
     first = models[0]
     x, y = first.samples.inputs[0].x, np.asarray(first.samples.y)
@@ -45,8 +50,8 @@ def mixing_section(
         title = e("h3", f"Sample {i}{': ' if label else ''}{label}")
         sample = e("div", sample_view(first, i), class_="sample")
         side = "beside" if x.ndim == 3 else "below"
-        both = e("div", sample, e("div", cards, class_="cards"), class_=side)
-        articles.append(e("article", title, e("p", text, class_="text") if text else None, both))
+        card = e("div", sample, e("div", cards, class_="cards"), class_=side)
+        articles.append(e("article", title, e("p", text, class_="text") if text else None, card))
     of_tokens = x.ndim == 2 and y.ndim == 2 and y.dtype.kind in "iu"
     labels = " Each token has its place above it and its label below." if of_tokens else ""
     return section("mixing", _pieces(first, chosen), _legend(), articles, labels=labels)
@@ -130,27 +135,27 @@ def _matrices(call: Call, place: int) -> np.ndarray:
 def _figure(judged: Answers, i: int, head: int, matrix: np.ndarray, side: int) -> Element:
     """Return a head's matrix of a sample, with the names of tokens at its axes if they have any."""
     x, mask = judged.samples.inputs[0].x[i], judged.kept(i)
-    length = shown_length(mask)
+    length = length_to_show(mask)
     names: list[str] = []
     if x.ndim == 1 and judged.called.tokens:
         length = min(length, MOST_TOKENS)
         names = [judged.called.token(id) for id in x[:length]]
-    values, kept = matrix[:length, :length].real, np.outer(mask[:length], mask[:length])
-    finite = np.where(kept & np.isfinite(values), values, 0.0)
+    values, is_kept = matrix[:length, :length].real, np.outer(mask[:length], mask[:length])
+    finite = np.where(is_kept & np.isfinite(values), values, 0.0)
     scale, low, high = scale_for(finite)
     words = "real part, " if matrix.dtype.kind == "c" else ""
     words += _largest(judged, x, finite) if scale == "weights" else f"{-high:.2f} to {high:.2f}"
     block = -(-length // side)
     if block > 1 and not names:
         words += f"; a pixel is the largest of {block} x {block}"
-    if not np.isfinite(values[kept]).all():
+    if not np.isfinite(values[is_kept]).all():
         words += "; it holds NaN or infinity"
     caption = e("figcaption", e("b", f"head {head}"), f" {words}")
     label = f"head {head}, {length} x {length}: {words}"
     if names:
-        address = data_address(values, kept, scale, low, high)
-        return e("figure", with_axes(address, names, names, label), caption, class_="map")
-    shown, known = shrink(values, kept, side)
+        address = data_address(values, is_kept, scale, low, high)
+        return e("figure", add_axes(address, names, names, label), caption, class_="map")
+    shown, known = shrink(values, is_kept, side)
     picture = e("img", src=data_address(shown, known, scale, low, high), alt=label)
     return e("figure", picture, caption, class_=size_class(length))
 

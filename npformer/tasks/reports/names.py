@@ -46,7 +46,7 @@ class Glossary:
         return dict(zip(self.classes, short, strict=True))
 
 
-def checked_names(argument: str, names: Any, n: int | None, of: str) -> dict[int, str]:
+def check_names(argument: str, names: Any, n: int | None, of: str) -> dict[int, str]:
     """Check names, and return them by number; None stands for no names.
 
     `n` is how many names a sequence must have, and `of` says what they name.

@@ -86,8 +86,8 @@ def shrink(matrix: np.ndarray, kept: np.ndarray, side: int) -> tuple[np.ndarray,
         return matrix, kept
 
     def blocks(x: np.ndarray) -> np.ndarray:
-        whole = np.pad(x, ((0, -x.shape[0] % height), (0, -x.shape[1] % width)))
-        cut = whole.reshape(len(whole) // height, height, -1, width).swapaxes(1, 2)
+        padded = np.pad(x, ((0, -x.shape[0] % height), (0, -x.shape[1] % width)))
+        cut = padded.reshape(len(padded) // height, height, -1, width).swapaxes(1, 2)
         return cut.reshape(*cut.shape[:2], height * width)
 
     with np.errstate(all="ignore"):

@@ -15,12 +15,12 @@ from npformer.models.batch import Batch
 from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.reports.answers import judge
 from npformer.tasks.reports.elements import TEXTS, document, e, section
-from npformer.tasks.reports.mixing import mixing_section
-from npformer.tasks.reports.names import Glossary, Names, checked_names
+from npformer.tasks.reports.mixing import show_mixing
+from npformer.tasks.reports.names import Glossary, Names, check_names
 from npformer.tasks.reports.tables import (
     mistakes_section,
     models_section,
-    opening_section,
+    show_results,
     tensors_section,
 )
 from npformer.tasks.reports.words import words_section
@@ -85,17 +85,17 @@ def report(
     of the largest magnitude of a block. There are at most 600 of them, or one for each sample and
     layer if that is more. So a report on a few models is smaller than 5 MB. Token types are 0.
     """
-    models = _checked_models(model)
-    path = checked_place(path, overwrite)
+    models = _check_models(model)
+    path = check_path_of_report(path, overwrite)
     checks.text("title", title)
     checks.positive("batch_size", batch_size)
-    batches = {name: _checked_samples(name, each, (x, y, mask)) for name, each in models.items()}
-    chosen = chosen_samples(samples, len(x))
+    batches = {name: _check_samples(name, model, (x, y, mask)) for name, model in models.items()}
+    chosen = sample_numbers(samples, len(x))
     first = next(iter(models.values()))
     called = Glossary(
-        checked_names("token_names", token_names, first.vocab_size, "token id"),
-        checked_names("class_names", class_names, first.n_classes, "class"),
-        checked_names("sample_names", sample_names, len(x), "sample"),
+        check_names("token_names", token_names, first.vocab_size, "token id"),
+        check_names("class_names", class_names, first.n_classes, "class"),
+        check_names("sample_names", sample_names, len(x), "sample"),
     )
     notes = {} if notes is None else notes
     checks.instance("notes", notes, Mapping)
@@ -103,28 +103,28 @@ def report(
         checks.choice("a name in notes", name, models)
         checks.text(f"notes[{name!r}]", words)
     judged = [
-        judge(name, each, batches[name], batch_size, chosen, called)
-        for name, each in models.items()
+        judge(name, model, batches[name], batch_size, chosen, called)
+        for name, model in models.items()
     ]
     left_out: list[str] = []
     sections = [
-        opening_section(opening) if opening else None,
+        show_results(opening) if opening else None,
         models_section(judged, notes),
         mistakes_section(judged, left_out),
         words_section(judged, chosen),
-        mixing_section(judged, chosen, left_out),
+        show_mixing(judged, chosen, left_out),
         tensors_section(judged, chosen),
     ]
     if left_out:
         sections.append(section("not-shown", e("ul", [e("li", words) for words in left_out])))
-    places = [each.get("id", "") for each in sections if each is not None]
+    places = [section.get("id", "") for section in sections if section is not None]
     links = [e("a", TEXTS[place]["link"], href=f"#{place}") for place in places]
     page = document(title, e("nav", links), e("main", sections))
     write_output(path, page, overwrite=overwrite)
     return path
 
 
-def checked_place(path: Any, overwrite: Any) -> Path:
+def check_path_of_report(path: Any, overwrite: Any) -> Path:
     """Check that a report can be written to a path, and return it."""
     place = checks.path("path", path)
     checks.flag("overwrite", overwrite)
@@ -132,34 +132,34 @@ def checked_place(path: Any, overwrite: Any) -> Path:
     return place
 
 
-def _checked_models(model: Any) -> dict[str, SequenceClassifier]:
+def _check_models(model: Any) -> dict[str, SequenceClassifier]:
     """Return models by name."""
     models = dict(model) if isinstance(model, Mapping) else {"model": model}
     if not models:
         raise ValueError("model is an empty mapping; expected at least one model")
-    for name, each in models.items():
+    for name, model in models.items():
         checks.text("a name of a model", name)
-        if not isinstance(each, SequenceClassifier):
+        if not isinstance(model, SequenceClassifier):
             raise TypeError(
-                f"{name} is {described(each)}; expected a SequenceClassifier, or a mapping "
+                f"{name} is {described(model)}; expected a SequenceClassifier, or a mapping "
                 "of names to several"
             )
     return models
 
 
-def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
+def _check_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
     with add_place_to_errors("" if name == "model" else f"for the model {name!r}, "):
         samples = check_data(model, "data", data, model.loss)
         return samples.select(slice(None))
 
 
-def chosen_samples(samples: Any, n: int) -> list[int]:
+def sample_numbers(samples: Any, n: int) -> list[int]:
     """Return the numbers of the samples to look at."""
     if isinstance(samples, np.ndarray) and samples.ndim == 1:
         samples = list(samples)
     if isinstance(samples, str) or not isinstance(samples, Sequence):
-        wanted = checks.whole("samples", samples, at_least=1, at_most=MOST_SAMPLES)
-        return list(range(min(wanted, n)))
+        count = checks.whole("samples", samples, at_least=1, at_most=MOST_SAMPLES)
+        return list(range(min(count, n)))
     if not 1 <= len(samples) <= MOST_SAMPLES:
         raise ValueError(
             f"samples has {len(samples)} numbers; expected from 1 to {MOST_SAMPLES}, as many "

@@ -24,12 +24,12 @@ DECADES = 6
 """Range of the bars of gradient norms, from the largest norm down."""
 
 
-def opening_section(opening: Sequence[str | Sequence[Sequence[str]]]) -> Element:
+def show_results(opening: Sequence[str | Sequence[Sequence[str]]]) -> Element:
     """Return the paragraphs and tables that a report begins with."""
-    parts = [
-        e("p", each) if isinstance(each, str) else table(each[0], each[1:]) for each in opening
+    children = [
+        e("p", block) if isinstance(block, str) else table(block[0], block[1:]) for block in opening
     ]
-    return section("results", parts)
+    return section("results", children)
 
 
 def models_section(models: Sequence[Answers], notes: Mapping[str, str]) -> Element:
@@ -105,11 +105,11 @@ def _bar(norm: float, largest: float) -> Element | str:
 
 def mistakes_section(models: Sequence[Answers], left_out: list[str]) -> Element:
     """Return the confusion matrix and the worst mistakes of each model."""
-    parts = []
+    children = []
     for judged in models:
         confusions = _confusions(judged, left_out)
-        parts.append(e("div", e("h3", judged.name), confusions, _worst(judged)))
-    return section("mistakes", parts)
+        children.append(e("div", e("h3", judged.name), confusions, _worst(judged)))
+    return section("mistakes", children)
 
 
 def _confusions(judged: Answers, left_out: list[str]) -> Element | None:
@@ -119,14 +119,14 @@ def _confusions(judged: Answers, left_out: list[str]) -> Element | None:
             "classes"
         )
         return None
-    called, found, n = judged.called, judged.confusions(), judged.model.n_classes
+    called, confusions, n = judged.called, judged.confusions(), judged.model.n_classes
     if n > MOST_CLASSES:
         left_out.append(f"{judged.name}: no confusion matrix, as it would have {n} rows")
-        wrong = [(t, p, k) for t, p, k in found if t != p][:MOST_CONFUSIONS]
+        wrong = [(t, p, k) for t, p, k in confusions if t != p][:MOST_CONFUSIONS]
         rows = [[called.label(t), called.label(p), str(k)] for t, p, k in wrong]
         return table(["label", "predicted", "how often"], rows, "most frequent confusions", words=2)
     counts = np.zeros((n, n + 1), dtype="int64")
-    for true, predicted, k in found:
+    for true, predicted, k in confusions:
         counts[true, predicted] = k  # -1, the last column: no prediction
     columns = [*range(n), -1] if counts[:, -1].any() else [*range(n)]
     table_rows: list[list[Child]] = []
@@ -156,10 +156,10 @@ def _worst(judged: Answers) -> list[Element]:
     items = []
     for i in worst:
         words = [f"sample {i}", target(judged, i), answer(judged, i)]
-        said = e("p", "; ".join(word for word in words if word))
+        caption = e("p", "; ".join(word for word in words if word))
         text = judged.called.sample(i)
         named = text and np.asarray(judged.samples.y).ndim == 1  # else each token has its label
         shown = e("p", text, class_="text") if named else sample_view(judged, i, mark=True)
-        items.append(e("li", shown, said))
+        items.append(e("li", shown, caption))
     heading = e("h4", f"{of} ({len(worst)}), largest loss first")
     return [heading, e("ul", items, class_="worst")]

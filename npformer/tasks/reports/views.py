@@ -20,9 +20,9 @@ def sample_view(judged: Answers, i: int, mark: bool = False) -> Element:
 
     `mark` shows which tokens were predicted wrongly, if there is a label for each.
     """
-    x, kept = judged.samples.inputs[0].x[i], judged.kept(i)
-    n = shown_length(kept)
-    return _picture(x[:n], kept[:n]) if x.ndim == 2 else _tokens(judged, i, kept, mark)
+    x, is_kept = judged.samples.inputs[0].x[i], judged.kept(i)
+    n = length_to_show(is_kept)
+    return _picture(x[:n], is_kept[:n]) if x.ndim == 2 else _tokens(judged, i, is_kept, mark)
 
 
 def _picture(x: np.ndarray, kept: np.ndarray) -> Element:
@@ -37,9 +37,9 @@ def _picture(x: np.ndarray, kept: np.ndarray) -> Element:
 
 
 def _tokens(judged: Answers, i: int, kept: np.ndarray, mark: bool) -> Element:
-    n_shown = min(shown_length(kept), MOST_TOKENS)
+    n_shown = min(length_to_show(kept), MOST_TOKENS)
     items = [_token(judged, i, place, bool(kept[place]), mark) for place in range(n_shown)]
-    n_left = shown_length(kept) - n_shown
+    n_left = length_to_show(kept) - n_shown
     more = e("p", f"and {n_left} more tokens", class_="note") if n_left else None
     return e("div", e("ol", items, class_="tokens"), more, class_="tokens-box")
 
@@ -61,7 +61,7 @@ def _token(judged: Answers, i: int, place: int, kept: bool, mark: bool) -> Eleme
     return e("li", token, e("i", label), class_="token")
 
 
-def shown_length(kept: np.ndarray) -> int:
+def length_to_show(kept: np.ndarray) -> int:
     """Return how many tokens of a sample are shown: all but the padding after them."""
     return int(np.flatnonzero(kept).max(initial=0)) + 1
 
@@ -76,8 +76,8 @@ def answer(judged: Answers, i: int) -> str:
         wrong, of = int(judged.wrong()[i].sum()), int((y >= 0).sum())
         return f"{wrong} of {of} labels wrong, {loss}" if of else "no label"
     verdict = "right" if judged.predicted[i] == y else "wrong"
-    said, p = judged.called.label(judged.predicted[i]), judged.probability[i]
-    return f"predicted {said} (p {p:.2f}), {verdict}, {loss}"
+    prediction, p = judged.called.label(judged.predicted[i]), judged.probability[i]
+    return f"predicted {prediction} (p {p:.2f}), {verdict}, {loss}"
 
 
 def target(judged: Answers, i: int) -> str:

@@ -69,22 +69,24 @@ def _loudest(wide: Wide, ranked: Sequence[tuple[int, float]], called: Glossary) 
 def contributions(wide: Wide, batch: Batch, answers: np.ndarray) -> list[dict[int, float]]:
     """Return, for each sample, what each token and pair adds to a class, minus the others' mean."""
     (inputs,) = batch.inputs
-    ids, v = (to_numpy(each) for each in wide.weighted(inputs.x, inputs.mask))
+    ids, v = (to_numpy(array) for array in wide.weighted(inputs.x, inputs.mask))
     weight = to_numpy(wide.weight.value)
     n = max(weight.shape[1] - 1, 1)
-    found = []
+    sums_of_samples = []
     for row, weights, answer in zip(ids, v, answers, strict=True):
         of_answer = weight[row, answer]
-        each = weights * (of_answer - (weight[row].sum(axis=1) - of_answer) / n)
+        values = weights * (of_answer - (weight[row].sum(axis=1) - of_answer) / n)
         sums: dict[int, float] = {}
-        for id, value in zip(row[weights > 0].tolist(), each[weights > 0].tolist(), strict=True):
+        for id, value in zip(row[weights > 0].tolist(), values[weights > 0].tolist(), strict=True):
             sums[id] = sums.get(id, 0.0) + value
-        found.append(sums)
-    return found
+        sums_of_samples.append(sums)
+    return sums_of_samples
 
 
 def name_of(wide: Wide, id: int, called: Glossary) -> str:
     """Return the name of a token or a pair."""
     if id < wide.vocab_size:
         return called.token(id)
-    return " ".join(called.token(each) for each in to_numpy(wide.pairs.value)[id - wide.vocab_size])
+    return " ".join(
+        called.token(token) for token in to_numpy(wide.pairs.value)[id - wide.vocab_size]
+    )

@@ -266,11 +266,11 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         """Train the model on some samples, and keep the history."""
         if (data.weights != data.weights[0]).any():
             options["sample_weight"] = data.weights
-        own = data.read(self.reader_)
+        samples = data.read(self.reader_)
         validation = None if held_out is None else held_out.read(self.reader_)
         model = self.model_
         self.begin()
-        self.train(model, own, options, validation=validation, seed=rng)
+        self.train(model, samples, options, validation=validation, seed=rng)
         self.loss_curve_ += self.history_.train_loss
         self.best_loss_, self.n_iter_ = min(self.loss_curve_), len(self.loss_curve_)
 

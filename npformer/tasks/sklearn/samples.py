@@ -21,48 +21,48 @@ def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:
     they must be those stored before, and the kind is that of `fit`.
     """
     checks.choice("inputs", estimator.inputs, ("auto", *KINDS))
-    asked = estimator.inputs if reset else estimator.inputs_
+    inputs = estimator.inputs if reset else estimator.inputs_
     if not issparse(x):  # some of which are dicts; scikit-learn refuses them in its own words
         checks.ordered("X", x)
     if isinstance(x, str):
         raise ValueError(f"X is one text, {x[:40]!r}; expected a list of texts: [X]")
     if _holds_strings(x):
-        if asked in ("auto", "text"):
+        if inputs in ("auto", "text"):
             return "text", _texts(estimator, x, reset)
         raise ValueError(
-            f"X holds strings and inputs is {asked!r}; expected numbers. For texts pass "
+            f"X holds strings and inputs is {inputs!r}; expected numbers. For texts pass "
             "inputs='text'; turn tokens that are strings into ids with a tokenizer, or with "
             "sklearn.preprocessing.OrdinalEncoder"
         )
-    if asked == "text":
+    if inputs == "text":
         raise ValueError(
             "X holds no strings and inputs is 'text'; expected a list, an array or a Series of "
             "str, or a DataFrame of one column"
         )
     x = _as_array(x)
     if isinstance(x, list):
-        samples: Samples = _checked_ragged(estimator, x, reset)
+        samples: Samples = _check_ragged(estimator, x, reset)
     elif getattr(x, "ndim", 2) == 3:
         samples = array = check_array(x, allow_nd=True, estimator=estimator, input_name="X")
         validate_data(estimator, array[0], skip_check_array=True, reset=reset)
     else:
         samples = validate_data(estimator, x, reset=reset)
-    whole = samples[0].ndim == 1 and samples[0].dtype.kind in "iub"
-    if asked == "auto":
-        asked = "tokens" if whole else "series"
-    return asked, _ids(samples) if asked == "tokens" else samples
+    is_whole = samples[0].ndim == 1 and samples[0].dtype.kind in "iub"
+    if inputs == "auto":
+        inputs = "tokens" if is_whole else "series"
+    return inputs, _ids(samples) if inputs == "tokens" else samples
 
 
 def _holds_strings(x: Any) -> bool:
     """Return whether some entry is a str: of X, or of the first row of a list of lists."""
     if isinstance(x, list | tuple):
         rows = x[0] if len(x) and isinstance(x[0], list | tuple) else x
-        return any(isinstance(each, str) for each in rows)
+        return any(isinstance(item, str) for item in rows)
     if not hasattr(x, "ndim") or x.ndim not in (1, 2):
         return False
     array = np.asarray(x)
     if array.dtype.kind == "O":
-        return any(isinstance(each, str) for each in array.flat)
+        return any(isinstance(item, str) for item in array.flat)
     return array.dtype.kind in "UT"
 
 
@@ -91,15 +91,15 @@ def _as_array(x: Any) -> Any:
         return list(x)
 
 
-def _checked_ragged(estimator: Any, rows: list[Any], reset: bool) -> list[np.ndarray]:
+def _check_ragged(estimator: Any, rows: list[Any], reset: bool) -> list[np.ndarray]:
     """Check samples of several lengths, token ids or series, and return them."""
     series = SeriesReader(None, scale=False, dtype="float64").checked(rows, "X")
     samples = [np.asarray(row) for row in rows]
-    if all(each.ndim == 2 for each in samples):
+    if all(sample.ndim == 2 for sample in samples):
         validate_data(estimator, series[0], skip_check_array=True, reset=reset)
         return series
-    if not all(each.ndim == 1 and each.dtype.kind in "iu" for each in samples):
-        other = next((i for i, each in enumerate(samples) if len(each) != len(samples[0])), 0)
+    if not all(sample.ndim == 1 and sample.dtype.kind in "iu" for sample in samples):
+        other = next((i for i, sample in enumerate(samples) if len(sample) != len(samples[0])), 0)
         raise ValueError(
             f"X is a ragged list: row {other} has length {len(samples[other])} and row 0 "
             f"{len(samples[0])}; expected one length. Only token ids, whole numbers, and arrays "
@@ -117,7 +117,7 @@ def _ids(samples: Any) -> Samples:
             "(length,) token ids. For series of feature vectors pass inputs='series'"
         )
     if isinstance(samples, list):
-        return [each.astype("int64") for each in samples]
+        return [sample.astype("int64") for sample in samples]
     if samples.dtype.kind == "f" and (broken := samples != np.rint(samples)).any():
         row, column = np.argwhere(broken)[0].tolist()
         raise ValueError(

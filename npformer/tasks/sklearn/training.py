@@ -101,19 +101,19 @@ def new_reader(estimator: Any, kind: str, dtype: str) -> Reader:
 
 def fit_options(estimator: Any, n: int, of: int) -> dict[str, Any]:
     """Return arguments of `npformer.fit` for n samples, with defaults for `of` samples."""
-    asked = {"batch_size": estimator.batch_size, "epochs": estimator.max_iter}
-    asked |= {"lr": estimator.learning_rate, "weight_decay": estimator.weight_decay}
-    asked = {name: value for name, value in asked.items() if value != AUTO}
+    typed = {"batch_size": estimator.batch_size, "epochs": estimator.max_iter}
+    typed |= {"lr": estimator.learning_rate, "weight_decay": estimator.weight_decay}
+    typed = {name: value for name, value in typed.items() if value != AUTO}
     kind = KINDS[estimator.inputs_]
-    size = asked.get("batch_size", defaults.training(kind, of)["batch_size"])
+    size = typed.get("batch_size", defaults.training(kind, of)["batch_size"])
     size = min(n, checks.positive("batch_size", size))
-    usual = defaults.training_with_stop(kind, of, size)
-    checks.positive("max_iter", asked.get("epochs", 1))
+    default_settings = defaults.settings_with_stop(kind, of, size)
+    checks.positive("max_iter", typed.get("epochs", 1))
     jobs = 1 if estimator.n_jobs is None else estimator.n_jobs
     workers = AUTO if jobs == -1 else checks.positive("n_jobs", jobs)
-    asked |= {name: getattr(estimator, name) for name in ("clip_norm", "label_smoothing")}
-    asked |= {"batch_size": size, "workers": workers, "progress": bool(estimator.verbose)}
-    return usual | asked
+    typed |= {name: getattr(estimator, name) for name in ("clip_norm", "label_smoothing")}
+    typed |= {"batch_size": size, "workers": workers, "progress": bool(estimator.verbose)}
+    return default_settings | typed
 
 
 class Convergence(Callback):

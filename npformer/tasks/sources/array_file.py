@@ -41,9 +41,9 @@ def read_npy(path: Path) -> Any:
     if not path.exists() and glob.has_magic(str(path)):
         return sharded(str(path))
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return found
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(array, np.ndarray):
+            return array
     except OSError:
         raise
     except Exception:  # empty, text, Python objects, or whatever NumPy's parser stumbled upon

@@ -14,7 +14,7 @@ from npformer.tasks.sources.kinds import (
     KINDS,
     OPTIONS,
     USUAL,
-    chosen_column,
+    choose_column,
     is_generated,
     is_text_file,
 )
@@ -30,7 +30,7 @@ OF_TABLES = ("label", "id", "time", "features", "source", "target", "encoding", 
 """Options that say how a table of series or pairs is read."""
 
 
-def chosen_task(file: str, given: Mapping[str, Any], *, labelled: bool = True) -> FileTask:
+def choose_task(file: str, given: Mapping[str, Any], *, labelled: bool = True) -> FileTask:
     """Return the kind and the columns of a file; `given` are options by name, some of all.
 
     If not `labelled`, it holds texts without labels, whatever else is in it.
@@ -48,7 +48,7 @@ def chosen_task(file: str, given: Mapping[str, Any], *, labelled: bool = True) -
             fields["n_columns"] = len(table.columns)
     elif table is not None:
         for role in KINDS[kind].columns:
-            fields[role] = chosen_column(table, given.get(role), role)
+            fields[role] = choose_column(table, given.get(role), role)
     return FileTask(**fields)
 
 
@@ -56,10 +56,12 @@ def _check_options(file: str, kind: str, given: Mapping[str, Any]) -> None:
     """Raise ValueError for an option that is for other kinds of files."""
     for name in OPTIONS:
         if name in given and name not in KINDS[kind].options:
-            others = " or ".join(other.words for other in KINDS.values() if name in other.options)
+            suitable_kinds = " or ".join(
+                other.words for other in KINDS.values() if name in other.options
+            )
             raise ValueError(
-                f"--{name.replace('_', '-')} is given; it is for {others}. {file} is read as "
-                f"{KINDS[kind].words.partition(',')[0]}"
+                f"--{name.replace('_', '-')} is given; it is for {suitable_kinds}. {file} is read "
+                f"as {KINDS[kind].words.partition(',')[0]}"
             )
     is_array = Path(file).suffix.lower() == ".npz"
     for name in OF_TABLES if is_array or is_generated(file) else ():
@@ -134,6 +136,9 @@ def _columns_of_series(table: Table | None, given: Mapping[str, Any]) -> dict[st
         label_and_steps = steps_of(table, given.get("label"))
         if label_and_steps and label_and_steps[0]:
             return {"label": label_and_steps[0], "features": features}
-    label = chosen_column(table, given.get("label"), "label")
-    others = (given.get("id"), given.get("time"), label)
-    return {"label": label, "features": features or [n for n in table.columns if n not in others]}
+    label = choose_column(table, given.get("label"), "label")
+    no_features = (given.get("id"), given.get("time"), label)
+    return {
+        "label": label,
+        "features": features or [n for n in table.columns if n not in no_features],
+    }

@@ -16,7 +16,7 @@ def _warn(words: str) -> None:
 
 def doubt_none(labels: Sequence[str], place: Callable[[int], str]) -> None:
     """Warn about a few labels that may say that there is none: they would be a class."""
-    for name in dict.fromkeys(each for each in labels if each.casefold() in NONE):
+    for name in dict.fromkeys(label for label in labels if label.casefold() in NONE):
         if (n := labels.count(name)) <= max(1, len(labels) // 100):
             _warn(
                 f"{n:,} of {len(labels):,} labels are {name!r}, the first in "
@@ -30,11 +30,15 @@ def doubt_labels(kind: str, keys: Sequence[Hashable], labels: Sequence[Any]) -> 
     of_sample: dict[Hashable, set[Any]] = {}
     for key, label in zip(keys, labels, strict=True):
         of_sample.setdefault(key, set()).add(label)
-    unclear = {key: found for key, found in of_sample.items() if len(found) > 1}
+    unclear = {
+        key: labels_of_sample
+        for key, labels_of_sample in of_sample.items()
+        if len(labels_of_sample) > 1
+    }
     if unclear:
-        key, found = next(iter(unclear.items()))
+        key, labels_of_sample = next(iter(unclear.items()))
         example = f", such as {key[:40]!r}" if isinstance(key, str) else ""
-        listed = " and ".join(repr(label) for label in sorted(map(str, found)))
+        listed = " and ".join(repr(label) for label in sorted(map(str, labels_of_sample)))
         _warn(
             f"{len(unclear):,} of {len(of_sample):,} different {kind} have more than one "
             f"label{example}: {listed}. No model can be right for all of them"

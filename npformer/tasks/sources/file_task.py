@@ -26,11 +26,11 @@ from npformer.data.series import (
 from npformer.data.tables import Table, read_table
 from npformer.data.text_file import content_of, display_name, read_text
 from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
-from npformer.tasks.estimators.pair_split import recalled_rows_by_source
-from npformer.tasks.estimators.split import recalled_rows, repeated
+from npformer.tasks.estimators.pair_split import recall_rows_by_source
+from npformer.tasks.estimators.split import recall_rows, repeated
 from npformer.tasks.sources import doubts
 from npformer.tasks.sources.gaps import full_rows
-from npformer.tasks.sources.kinds import KINDS, as_share, is_generated
+from npformer.tasks.sources.kinds import KINDS, is_generated, parse_share
 from npformer.tasks.sources.text_lines import has_lines, read_lines, text_files
 from npformer.training.storage.drawn import Drawn
 
@@ -126,9 +126,9 @@ class FileTask:
     @classmethod
     def from_notes(cls, notes: dict[str, Any], *, check: bool = True) -> FileTask:
         """Return the task that `to_dict` described; `check` that its files are unchanged."""
-        given = dict(notes)
-        sums = given.pop("sha256", {})
-        if check and given["file"] == "-":
+        settings = dict(notes)
+        sums = settings.pop("sha256", {})
+        if check and settings["file"] == "-":
             raise ValueError(
                 "the model was trained on standard input, of which nothing is kept; expected a "
                 "file to measure it on, or - for standard input"
@@ -144,12 +144,12 @@ class FileTask:
                     f"{file} has changed since the training, so its test part cannot be told apart "
                     "from the training part. Name a file with other samples"
                 )
-        return cls(**given)
+        return cls(**settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, with the checksums of the files."""
         known = {"kind", "file", "seed", "n_columns", *KINDS[self.kind].options}
-        files = [self.file, *(f for f in (self.validation, self.test) if as_share(f) is None)]
+        files = [self.file, *(f for f in (self.validation, self.test) if parse_share(f) is None)]
         sums = {file: checksum(file) for file in files if file == "-" or Path(file).exists()}
         return {n: v for n, v in asdict(self).items() if n in known} | {"sha256": sums}
 
@@ -157,7 +157,7 @@ class FileTask:
         """Return what distinguishes the samples of a part from others."""
         if self.kind != "series":
             return list(part.samples)
-        return [(each.shape[1], each.tobytes()) for each in part.samples]
+        return [(series.shape[1], series.tobytes()) for series in part.samples]
 
     def read(self, file: str, *, labelled: bool = True) -> Part:
         """Return the samples of a file, with their labels if `labelled`."""
@@ -186,9 +186,9 @@ class FileTask:
         if self.kind == "texts":  # a word such as NaN is no label
             columns[1] = ["" if is_missing(words) else words.strip() for words in columns[1]]
             doubts.doubt_none(columns[1], table.place)
-        part = Part(columns[0], columns[1] if len(columns) > 1 else None)
+        samples = Part(columns[0], columns[1] if len(columns) > 1 else None)
         rows = full_rows(table, roles, names, columns, skip_empty=self.skip_empty)
-        return part if len(rows) == len(table) else part.rows(rows)
+        return samples if len(rows) == len(table) else samples.rows(rows)
 
     def _series(self, file: str, labelled: bool) -> Part:
         if Path(file).suffix.lower() == ".npz":
@@ -204,17 +204,17 @@ class FileTask:
     def _series_of_table(self, table: Table, labelled: bool) -> SeriesData:
         label, features = self.label if labelled else None, self.features
         if self.n_columns and self.id is None and not (labelled or table.has_heading):
-            table = self._with_or_without_labels(table, self.n_columns)
+            table = self._match_columns(table, self.n_columns)
         if self.id is None and self.label in table.columns:
             label = self.label
             if not labelled:  # nobody asks what the column holds, perhaps nothing
                 table = replace(table, columns={**table.columns, label: ["?"] * len(table)})
         if self.id is not None and features is None and not labelled:
-            others = (self.id, self.time, self.label)  # a column of labels is no feature
-            features = [name for name in table.columns if name not in others]
+            no_features = (self.id, self.time, self.label)  # a column of labels is no feature
+            features = [name for name in table.columns if name not in no_features]
         return series_of_table(table, id=self.id, time=self.time, label=label, features=features)
 
-    def _with_or_without_labels(self, table: Table, trained: int) -> Table:
+    def _match_columns(self, table: Table, trained: int) -> Table:
         """Return a table without a heading; without labels, its columns have names of steps.
 
         `trained` is how many columns that of the training had.
@@ -235,45 +235,46 @@ class FileTask:
         )
 
     def parts(
-        self, whole: Part | None = None, drawn: Drawn | None = None
+        self, all_samples: Part | None = None, drawn: Drawn | None = None
     ) -> tuple[dict[str, Part], str]:
         """Return the parts "train", "validation" and "test", and how they were made, in words.
 
-        `whole` is what is split, by default the whole file. What a run has `drawn` is its split.
+        `all_samples` are split, by default those of the whole file. `drawn` holds the split that a
+        run has drawn.
         """
-        whole = self.read(self.file) if whole is None else whole
+        all_samples = self.read(self.file) if all_samples is None else all_samples
         kind = KINDS[self.kind]
         repeats = ""
         if "keep_repeated" in kind.options and not self.keep_repeated:
-            whole, repeats = self._without_repeated(whole)
+            all_samples, repeats = self._drop_repeated(all_samples)
         if "label" in kind.options:
-            self._check_labels(whole)
-        parts = {"train": whole}
+            self._check_labels(all_samples)
+        samples_by_name = {"train": all_samples}
         is_split = self.kind == "text"
         for name, share_or_file in (("test", self.test), ("validation", self.validation)):
-            share = as_share(share_or_file)
+            share = parse_share(share_or_file)
             if share is None:
-                parts[name] = self._separate(share_or_file, parts["train"])
+                samples_by_name[name] = self._separate(share_or_file, samples_by_name["train"])
             elif share == 0.0 and self.kind != "text":
-                parts[name] = Part([], [])
+                samples_by_name[name] = Part([], [])
             else:
                 is_split = True
-                split = self._split(parts["train"], share, name, drawn or Drawn())
-                parts["train"], parts[name] = split
-        self._check_labels_of_files(parts)
-        if self.kind == "text" and len(parts["train"]) < 2:
+                split = self._split(samples_by_name["train"], share, name, drawn or Drawn())
+                samples_by_name["train"], samples_by_name[name] = split
+        self._check_labels_of_files(samples_by_name)
+        if self.kind == "text" and len(samples_by_name["train"]) < 2:
             raise ValueError(
-                f"{len(parts['train'])} characters of {self.file} are left to train on; expected "
-                "more. Use a longer text, or smaller shares for --test and --validation"
+                f"{len(samples_by_name['train'])} characters of {self.file} are left to train on; "
+                "expected more. Use a longer text, or smaller shares for --test and --validation"
             )
-        n = {name: f"{len(part):,}" for name, part in parts.items()}
+        n = {name: f"{len(samples):,}" for name, samples in samples_by_name.items()}
         words = f"{n['train']} {kind.samples} to train on, {n['validation']} for validation, "
         words += f"{n['test']} for testing{repeats}"
         if is_split:
             words += kind.split.format(seed=self.seed)
-        return parts, words
+        return samples_by_name, words
 
-    def _without_repeated(self, whole: Part) -> tuple[Part, str]:
+    def _drop_repeated(self, whole: Part) -> tuple[Part, str]:
         """Return a part without samples that repeat an earlier one, and in words how many did."""
         labels = [None] * len(whole) if whole.labels is None else whole.labels
         repeats = repeated(self.keys(whole), labels)
@@ -296,17 +297,17 @@ class FileTask:
         if "label" not in KINDS[self.kind].options:
             return
         for name, share_or_file in (("test", self.test), ("validation", self.validation)):
-            if as_share(share_or_file) is None:
+            if parse_share(share_or_file) is None:
                 known = ClassNames.of(parts["train"].labels)
                 known.numbers(parts[name].labels, f"the labels of {display_name(share_or_file)}")
 
     def _separate(self, file: str, train: Part) -> Part:
         """Return the samples of another file; warn if some are also trained on."""
-        part = self.read(file)
+        samples = self.read(file)
         if self.kind != "text":
-            samples = KINDS[self.kind].samples
-            doubts.doubt_known(samples, self.keys(train), self.keys(part), display_name(file))
-        return part
+            kind = KINDS[self.kind].samples
+            doubts.doubt_known(kind, self.keys(train), self.keys(samples), display_name(file))
+        return samples
 
     def _split(self, part: Part, share: float, name: str, drawn: Drawn) -> tuple[Part, Part]:
         """Return two parts: by class, by source, or the beginning of a text and its end."""
@@ -314,13 +315,13 @@ class FileTask:
             cut = round(len(part) * (1.0 - share))
             return Part(part.samples[:cut]), Part(part.samples[cut:])
         if self.kind == "pairs":
-            larger, smaller = recalled_rows_by_source(drawn, name, part.samples, share, self.seed)
+            larger, smaller = recall_rows_by_source(drawn, name, part.samples, share, self.seed)
         else:
             labels = np.zeros(len(part)) if part.labels is None else np.array(part.labels)
-            larger, smaller = recalled_rows(drawn, name, labels, share, self.seed)
+            larger, smaller = recall_rows(drawn, name, labels, share, self.seed)
         return part.rows(larger), part.rows(smaller)
 
 
 def checksum(file: str) -> str:
     """Return the checksum of a file, of all texts in a folder, or of standard input."""
-    return sha256(b"".join(content_of(each) for each in text_files(file))).hexdigest()
+    return sha256(b"".join(content_of(text_file) for text_file in text_files(file))).hexdigest()

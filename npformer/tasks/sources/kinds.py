@@ -70,7 +70,7 @@ def is_data_file(place: Path) -> bool:
     return bool(table_format(place)) or is_text_file(place.name) or place.suffix.lower() == ".npz"
 
 
-def as_share(words: str) -> float | None:
+def parse_share(words: str) -> float | None:
     """Return the share that --test or --validation names; None for a file."""
     try:
         share = float(words)
@@ -84,14 +84,14 @@ def as_share(words: str) -> float | None:
     return share
 
 
-def chosen_column(table: Table, given: str | None, role: str) -> str:
+def choose_column(table: Table, given: str | None, role: str) -> str:
     """Return the column that an option names, or the usual one; ValueError lists the columns."""
     if given is not None:
         table.column(given)
         return given
-    found = [name for name in table.columns if name.lower() in USUAL[role]]
-    if len(found) == 1:
-        return found[0]
+    matching = [name for name in table.columns if name.lower() in USUAL[role]]
+    if len(matching) == 1:
+        return matching[0]
     if not table.has_heading:
         raise ValueError(
             f"where does {table.path} have its labels? It has no heading, and neither its first "

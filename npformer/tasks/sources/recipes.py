@@ -73,14 +73,14 @@ TOKENS = {
 
 def _recipe(name: str, row: Mapping[str, Any]) -> Recipe:
     """Return the recipe of a row of the table."""
-    usual = TABLE["usual"]
+    defaults = TABLE["usual"]
     return Recipe(
         name=name,
         summary=row["summary"],
-        splits=row.get("splits", usual["splits"]),
-        config=usual["config"] | row.get("config", {}),
+        splits=row.get("splits", defaults["splits"]),
+        config=defaults["config"] | row.get("config", {}),
         pooling=row["pooling"],
-        training=usual["training"] | row.get("training", {}),
+        training=defaults["training"] | row.get("training", {}),
         tokens=TOKENS.get(name),
         classes=LETTERS if name in TOKENS else None,
     )
@@ -95,9 +95,9 @@ OPTIONS_OF: dict[str, dict[str, Any]] = TABLE["files"]
 
 def usual_options(task: str, mixers: Sequence[str]) -> dict[str, Any]:
     """Return the options that fit a file of the package, or generated pairs, and some mixers."""
-    own = Path(task).parent == Path(str(importlib.resources.files(data)))
-    name = Path(task).name.partition(".")[0] if own else "generated" * is_generated(task)
-    usual = dict(OPTIONS_OF.get(name, {}))
-    if {*mixers} != {"attention"} and usual.get("positions") == "rotary":
-        del usual["positions"]  # only attention turns queries and keys
-    return usual
+    is_embedded = Path(task).parent == Path(str(importlib.resources.files(data)))
+    name = Path(task).name.partition(".")[0] if is_embedded else "generated" * is_generated(task)
+    options = dict(OPTIONS_OF.get(name, {}))
+    if {*mixers} != {"attention"} and options.get("positions") == "rotary":
+        del options["positions"]  # only attention turns queries and keys
+    return options

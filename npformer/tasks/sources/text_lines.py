@@ -16,7 +16,7 @@ def text_files(place: str) -> list[Path]:
     path = Path(place)
     if not path.is_dir():
         return [path]
-    files = sorted(each for each in path.rglob("*") if each.is_file() and is_text_file(each.name))
+    files = sorted(file for file in path.rglob("*") if file.is_file() and is_text_file(file.name))
     if not files:
         raise ValueError(
             f"{path} is a folder without a file of text; expected some that end in "

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.tasks.sources.choice import chosen_task
+from npformer.tasks.sources.choice import choose_task
 from npformer.tasks.sources.file_task import FileTask
 from npformer.tasks.sources.recipes import RECIPES
 
@@ -25,26 +25,26 @@ def texts(tmp_path, *labels):
 def test_a_word_for_no_label_is_no_class(tmp_path, word):
     file = texts(tmp_path, "ham", word)
     with pytest.raises(ValueError, match=r"1 of 22 labels are empty, the first is in line 3.*skip"):
-        chosen_task(file, {}).parts()
+        choose_task(file, {}).parts()
     with pytest.warns(UserWarning, match="1 of 22 rows"):
-        parts, _ = chosen_task(file, {"skip_empty": True}).parts()
+        parts, _ = choose_task(file, {"skip_empty": True}).parts()
     assert set(parts["train"].labels) == {"spam", "ham"}
 
 
 def test_texts_are_not_their_own_labels(tmp_path):
     file = texts(tmp_path, "ham", "eggs")
     task = FileTask(kind="texts", file=file, text="text", label="text")  # as a page makes it
-    for read in (task.parts, lambda: chosen_task(file, {"label": "text"}).parts()):
+    for read in (task.parts, lambda: choose_task(file, {"label": "text"}).parts()):
         with pytest.raises(ValueError, match="'text' is named for the texts and for the labels"):
             read()
 
 
 def test_a_word_that_may_be_a_class_is_doubted_while_it_is_rare(tmp_path):
     with pytest.warns(UserWarning, match=r"1 of 22 labels are 'None', the first in line 3"):
-        chosen_task(texts(tmp_path, "ham", "None"), {}).parts()
+        choose_task(texts(tmp_path, "ham", "None"), {}).parts()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        parts, _ = chosen_task(texts(tmp_path, *["none"] * 10), {}).parts()
+        parts, _ = choose_task(texts(tmp_path, *["none"] * 10), {}).parts()
     assert "none" in parts["train"].labels
 
 
@@ -61,27 +61,27 @@ def test_a_word_that_may_be_a_class_is_doubted_while_it_is_rare(tmp_path):
 )
 def test_a_series_a_row_is_known_by_its_heading(tmp_path, heading, given, expected):
     (tmp_path / "a.csv").write_text(f"{heading}\n1,2,3\n4,5,6\n")
-    task = chosen_task(str(tmp_path / "a.csv"), given)
+    task = choose_task(str(tmp_path / "a.csv"), given)
     assert (task.kind, task.label, task.features) == expected
 
 
 def test_a_series_a_row_is_read_with_and_without_labels(tmp_path):
     (tmp_path / "a.csv").write_text("label,t0,t1\nup,1,2\ndown,2,1\n")
     (tmp_path / "b.csv").write_text("t0,t1\n1,2\n2,1\n")
-    task = chosen_task(str(tmp_path / "a.csv"), {})
+    task = choose_task(str(tmp_path / "a.csv"), {})
     for labelled in (False, True):
         part = task.read(task.file, labelled=labelled)
         assert [each.ravel().tolist() for each in part.samples] == [[1, 2], [2, 1]]
         assert part.labels == (["up", "down"] if labelled else None)
     assert task.read(str(tmp_path / "b.csv"), labelled=False).samples[1].tolist() == [[2], [1]]
     with pytest.raises(ValueError, match="time is given without id"):
-        chosen_task(task.file, {"time": "t0"}).parts()
+        choose_task(task.file, {"time": "t0"}).parts()
 
 
 def test_series_without_a_heading_and_without_labels(tmp_path):
     rows = [f"1.0,{i / 7},{i / 9},{i % 2}" for i in range(12)]
     (tmp_path / "a.csv").write_text("\n".join(rows))
-    task = chosen_task(str(tmp_path / "a.csv"), {"label": "last"})
+    task = choose_task(str(tmp_path / "a.csv"), {"label": "last"})
     task = FileTask.from_notes(task.to_dict())
     assert (task.label, task.n_columns) == ("last", 4)
     for name, end in (("labelled", 4), ("not", 3)):
@@ -98,7 +98,7 @@ def test_series_without_a_heading_and_without_labels(tmp_path):
         task.read(str(tmp_path / "b.csv"), labelled=False)
     (tmp_path / "c.csv").write_text("0.5,0.25,0.5\n0.25,0.5,0.5\n")
     with pytest.raises(ValueError, match=r"where does .* --label first, or --label last"):
-        chosen_task(str(tmp_path / "c.csv"), {})
+        choose_task(str(tmp_path / "c.csv"), {})
 
 
 @pytest.mark.parametrize("label", ["first", "last"])
@@ -111,7 +111,7 @@ def test_series_with_labels_at_the_other_end_than_the_training_s(tmp_path, label
         (tmp_path / name).write_text("".join(",".join(row) + "\n" for row in rows))
         return str(tmp_path / name)
 
-    task = chosen_task(write("a.csv", 12, label == "first"), {})
+    task = choose_task(write("a.csv", 12, label == "first"), {})
     task = FileTask.from_notes(task.to_dict())
     assert task.label == label
     for n in (2, 12):
@@ -124,7 +124,7 @@ def test_series_with_labels_at_the_other_end_than_the_training_s(tmp_path, label
 @pytest.mark.parametrize("word", ["1", "?", "", "NaN"])
 def test_series_with_placeholders_for_labels(tmp_path, word):
     (tmp_path / "a.csv").write_text("".join(f"{i % 2},0.5,{i % 3}\n" for i in range(12)))
-    task = chosen_task(str(tmp_path / "a.csv"), {"label": "first"})
+    task = choose_task(str(tmp_path / "a.csv"), {"label": "first"})
     (tmp_path / "b.csv").write_text("".join(f"{word},0.5,{i % 3}\n" for i in range(12)))
     part = task.read(str(tmp_path / "b.csv"), labelled=False)
     assert part.samples[1].ravel().tolist() == [0.5, 1]
@@ -139,7 +139,7 @@ def test_texts_without_labels_are_lines_or_a_column(tmp_path):
     for file in (tmp_path / "in", tmp_path / "in" / "a.txt", tmp_path / "b.csv"):
         (tmp_path / "in" / "a.txt").write_text("one\n\n two words \none\n")
         (tmp_path / "b.csv").write_text("label,text\nx,one\ny,two words\nz,one\n")
-        task = chosen_task(str(file), {"test": "0"}, labelled=False)
+        task = choose_task(str(file), {"test": "0"}, labelled=False)
         notes = task.to_dict()
         parts, _ = FileTask.from_notes(notes).parts()
         assert parts["train"].data() == (["one", "two words"],)
@@ -149,7 +149,7 @@ def test_texts_without_labels_are_lines_or_a_column(tmp_path):
             FileTask.from_notes(notes)
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"without a file of text; expected some that end in .txt"):
-        chosen_task(str(tmp_path / "empty"), {}, labelled=False).parts()
+        choose_task(str(tmp_path / "empty"), {}, labelled=False).parts()
 
 
 @pytest.fixture(scope="module", params=list(RECIPES))
