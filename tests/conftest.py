@@ -34,7 +34,7 @@ IN_TURN = (
     "tests/faults/test_kills.py",
     "tests/faults/test_mutated_files.py",
     "tests/gpu/",
-    "tests/kernels/gpu/test_verdict.py",
+    "tests/kernels/gpu/test_trusted_kernels.py",
     "tests/learn/play/browser/",
     "tests/training/storage/test_model_file.py",
 )

@@ -25,7 +25,7 @@ from npformer.core import (
     to_numpy,
     use_precision,
 )
-from npformer.engine.verdict import CHECK_VARIABLE, in_words, verdict
+from npformer.engine.trusted_kernels import CHECK_VARIABLE, in_words, verdict
 from npformer.models import EncoderConfig
 from npformer.models.trainable import SequenceClassifier
 from npformer.training.distributed import Communicator

@@ -13,7 +13,7 @@ from npformer.cli.options import Commands, add_command
 from npformer.cli.parser import Parser
 from npformer.cli.plugins import load_plugins
 from npformer.cli.shared_options import add_plugin
-from npformer.core.support.words import did_you_mean
+from npformer.core.support.wording import did_you_mean
 
 if TYPE_CHECKING:
     from npformer.proof.report import GradcheckReport

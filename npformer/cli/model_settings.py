@@ -11,7 +11,7 @@ from npformer.data.tokenizers import TOKENIZERS
 from npformer.interop.tokenizers import read_tokenizer
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import Estimator, TextClassifier
-from npformer.tasks.sources import kinds
+from npformer.tasks.sources import file_kinds
 from npformer.tasks.sources.file_task import FileTask
 
 OF_FOLDER = ("tokenizer", "vocab_size", "ngrams", "max_len", "dtype")
@@ -31,7 +31,7 @@ def mixer_setting(words: str) -> str | tuple[str, ...]:
 
 def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
     """Return an untrained estimator with the settings that were given."""
-    kind = kinds.KINDS[task.kind].estimator
+    kind = file_kinds.KINDS[task.kind].estimator
     typed = typed_options(options, kind.__dataclass_fields__)
     encoder = EncoderConfig.__dataclass_fields__.keys() - kind.__dataclass_fields__.keys()
     config = typed_options(options, encoder)

@@ -10,11 +10,11 @@ from typing import Any
 from npformer.cli.embedded import FILE_NAMES, embedded_file
 from npformer.cli.parser import Parser
 from npformer.core import checks, split_names
-from npformer.core.support.words import did_you_mean
+from npformer.core.support.wording import did_you_mean
 from npformer.data.pairs import PAIRS
 from npformer.data.tables import SUFFIXES
 from npformer.optim import NORMS_AND_BIASES
-from npformer.tasks.sources.kinds import TEXT_FILES, is_data_file
+from npformer.tasks.sources.file_kinds import TEXT_FILES, is_data_file
 from npformer.tasks.sources.recipes import RECIPES
 from npformer.training.storage.outputs import check_not_read, check_place
 

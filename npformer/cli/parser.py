@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from npformer.core.support.words import did_you_mean
+from npformer.core.support.wording import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):

@@ -9,7 +9,7 @@ from npformer.cli.options import POSITIVE_INT, Commands, add_command, output_pat
 from npformer.cli.parser import Parser
 from npformer.cli.shared_options import add_overwrite
 from npformer.core import checks
-from npformer.core.support.words import did_you_mean
+from npformer.core.support.wording import did_you_mean
 from npformer.data.libraries import library
 
 FOLDER = Path("runs/play")

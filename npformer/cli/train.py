@@ -36,7 +36,7 @@ from npformer.cli.training import Training
 from npformer.core import split_names
 from npformer.data.pairs import PAIRS
 from npformer.mixers import MIXERS
-from npformer.tasks.sources.kinds import OPTIONS
+from npformer.tasks.sources.file_kinds import OPTIONS
 from npformer.tasks.sources.recipes import RECIPES, Recipe, usual_options
 from npformer.training.storage.outputs import check_not_read
 

@@ -14,10 +14,10 @@ from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.data.text_file import display_name
 from npformer.tasks.estimators import Estimator
-from npformer.tasks.sources.choice import OF_TASK, choose_task
-from npformer.tasks.sources.doubts import doubt_features
+from npformer.tasks.sources.choose_task import OF_TASK, choose_task
+from npformer.tasks.sources.data_warnings import doubt_features
+from npformer.tasks.sources.file_kinds import OPTIONS, parse_share
 from npformer.tasks.sources.file_task import FileTask, Part
-from npformer.tasks.sources.kinds import OPTIONS, parse_share
 from npformer.training.storage.drawn import Drawn
 from npformer.training.storage.models import checkpoint_name, save
 

@@ -20,9 +20,9 @@ from npformer.data.text_file import display_name
 from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.estimators import Estimator
 from npformer.tasks.estimators.filling import CONFIG
-from npformer.tasks.sources.doubts import doubt_known
+from npformer.tasks.sources.data_warnings import doubt_known
+from npformer.tasks.sources.file_kinds import KINDS, choose_column, is_data_file
 from npformer.tasks.sources.file_task import FileTask, Part
-from npformer.tasks.sources.kinds import KINDS, choose_column, is_data_file
 from npformer.tasks.sources.recipes import RECIPES, Recipe
 from npformer.tasks.sources.text_lines import has_lines
 from npformer.training.storage.drawn import Drawn

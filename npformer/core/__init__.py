@@ -34,7 +34,7 @@ from npformer.core.precision import PRECISIONS, precision, use_precision
 from npformer.core.support.builders import same_definition
 from npformer.core.support.registry import PLUGIN_FILE, Registry
 from npformer.core.support.specs import parse_spec, split_names
-from npformer.core.support.words import a_type, described
+from npformer.core.support.wording import a_type, described
 
 __all__ = [
     "INITIALIZERS",

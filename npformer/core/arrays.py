@@ -18,7 +18,7 @@ import numpy as np
 
 from npformer.core.backend import Array, Backend, Module
 from npformer.core.cupy.backend import load_cupy
-from npformer.core.support.words import a_type, described
+from npformer.core.support.wording import a_type, described
 
 
 @cache

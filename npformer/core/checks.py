@@ -15,7 +15,7 @@ import numpy as np
 
 from npformer.core.arrays import backend_of
 from npformer.core.backend import Array, Module
-from npformer.core.support.words import a_type, add_article, described, did_you_mean
+from npformer.core.support.wording import a_type, add_article, described, did_you_mean
 
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare

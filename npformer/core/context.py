@@ -8,7 +8,7 @@ from npformer.core import checks
 from npformer.core.arrays import backend_of
 from npformer.core.backend import Array
 from npformer.core.padding import Padding
-from npformer.core.support.words import a_type
+from npformer.core.support.wording import a_type
 
 _NOT_GIVEN: Any = object()
 

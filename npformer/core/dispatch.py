@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from npformer.core.support.scoped_setting import ScopedSetting, Switch
-from npformer.core.support.words import described
+from npformer.core.support.wording import described
 
 _finders: dict[Any, Callable[[Any], Any]] = {}
 _enabled = ScopedSetting("npformer.use_kernels", True)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from npformer.core.cut_masks import Cut
-from npformer.core.support.words import described
+from npformer.core.support.wording import described
 
 Seed: TypeAlias = "int | np.random.Generator | None"  # quoted: importing numpy.random takes time
 

@@ -12,7 +12,7 @@ from npformer.core import checks
 from npformer.core.arrays import array_module
 from npformer.core.backend import Array
 from npformer.core.parameters import Parameter, Parameters
-from npformer.core.support.words import described
+from npformer.core.support.wording import described
 
 
 class Gradients(Mapping[str, Array]):

@@ -15,7 +15,7 @@ import numpy as np
 from npformer.core import checks
 from npformer.core.out_of_memory import enough_memory
 from npformer.core.support.registry import Registry
-from npformer.core.support.words import described
+from npformer.core.support.wording import described
 
 Initializer = Callable[[Any, tuple[int, ...]], np.ndarray]
 

@@ -22,7 +22,7 @@ from npformer.core.context import Context
 from npformer.core.gradients import Gradients
 from npformer.core.layer import Layer
 from npformer.core.padding import Padding
-from npformer.core.support.words import a_type, undefined
+from npformer.core.support.wording import a_type, undefined
 
 Inputs = Any
 """An array, or a tuple with an entry for each input: inputs, masks (or None) or types (or None)."""

@@ -22,7 +22,7 @@ from npformer.core.gradients import Gradients
 from npformer.core.name_patterns import matching
 from npformer.core.padding import check_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
-from npformer.core.support.words import undefined
+from npformer.core.support.wording import undefined
 
 
 class Layer(Attachable):

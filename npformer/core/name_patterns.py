@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from npformer.core import checks
-from npformer.core.support.words import described
+from npformer.core.support.wording import described
 
 
 def matching(patterns: Sequence[str], names: Iterable[str], what: str) -> list[str]:

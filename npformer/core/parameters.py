@@ -9,7 +9,7 @@ from typing import Any
 from npformer.core import checks
 from npformer.core.arrays import array_module
 from npformer.core.backend import Array
-from npformer.core.support.words import described
+from npformer.core.support.wording import described
 
 ALIGNMENT = 16
 """Views begin at multiples of this many entries of a flat buffer: 64 bytes in float32."""

@@ -5,7 +5,7 @@ import threading
 from npformer.core import checks
 from npformer.core.arrays import backends, get_backend
 from npformer.core.support.scoped_setting import ScopedSetting, Switch
-from npformer.core.support.words import described
+from npformer.core.support.wording import described
 
 PRECISIONS = ("float32", "tf32")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import a_type, checks
-from npformer.core.support.words import did_you_mean
+from npformer.core.support.wording import did_you_mean
 from npformer.data.csv_table import read_csv_table
 from npformer.data.formats import check_format, check_is_no_page
 from npformer.data.headings import columns_named, distinct_names

@@ -8,8 +8,8 @@ from npformer.core import Array
 from npformer.core.dispatch import enabled
 from npformer.engine.context import EngineContext
 from npformer.engine.kernel_tables import kernels_of
+from npformer.engine.trusted_kernels import proven
 from npformer.engine.twin_classes import FLOATS, Saved
-from npformer.engine.verdict import proven
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
 
 FEW = 1 << 14

@@ -101,11 +101,14 @@ def generator(fast: bool, zeros: Array) -> dict[str, Array]:
     """Return masks and numbers drawn on the device; `philox` is the plain version."""
     n = len(zeros)
     if not fast:
-        kept, words = (philox(n, draw, 7) for draw in range(2))
-        return {"y": (kept >= 1 << 30) * 1.0, "uniform": (words >> np.uint64(8)) / float(1 << 24)}
+        mask_words, words = (philox(n, draw, 7) for draw in range(2))
+        return {
+            "y": (mask_words >= 1 << 30) * 1.0,
+            "uniform": (words >> np.uint64(8)) / float(1 << 24),
+        }
     drawn = gpu.DeviceGenerator(7, backend_of(zeros=zeros).name)
-    kept = drawn.dropout_mask((n,), 0.25, zeros)
-    return {"y": kept * 1.0, "uniform": drawn.random((n,), zeros.dtype.name)}
+    mask_words = drawn.dropout_mask((n,), 0.25, zeros)
+    return {"y": mask_words * 1.0, "uniform": drawn.random((n,), zeros.dtype.name)}
 
 
 def philox(n: int, draw: int, seed: int) -> np.ndarray:

@@ -38,8 +38,8 @@ def with_zones(launch: Callable[..., None]) -> Callable[..., None]:
         numbers = int | float | None
         inside = [x if isinstance(x, numbers) else _place(x, places) for x in arguments]
         launch(source, kernel, grid, *inside)
-        for whole, copy, x in places.values():
-            if not bool(((whole[:ZONE] == 0xFF) & (whole[-ZONE:] == 0xFF)).all()):
+        for guarded_bytes, copy, x in places.values():
+            if not bool(((guarded_bytes[:ZONE] == 0xFF) & (guarded_bytes[-ZONE:] == 0xFF)).all()):
                 raise MemoryError(f"{source.name}.{kernel} wrote outside of its arrays")
             x[...] = copy
 
@@ -52,10 +52,10 @@ def _place(x: Array, places: dict[tuple[int, int], tuple[Array, Array, Array]]) 
         return x
     key = x.data.ptr, x.nbytes
     if key not in places:
-        whole = array_module(x).full(x.nbytes + 2 * ZONE, 0xFF, dtype="uint8")
-        copy = whole[ZONE:-ZONE].view(x.dtype).reshape(x.shape)
+        guarded_bytes = array_module(x).full(x.nbytes + 2 * ZONE, 0xFF, dtype="uint8")
+        copy = guarded_bytes[ZONE:-ZONE].view(x.dtype).reshape(x.shape)
         copy[...] = x
-        places[key] = whole, copy, x
+        places[key] = guarded_bytes, copy, x
     return places[key][1].reshape(x.shape)
 
 

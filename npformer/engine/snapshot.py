@@ -68,10 +68,12 @@ class Snapshot:
             return tuple(whole)
         chosen: list[int] = []
         for length, of_all in zip(longest, whole, strict=True):
-            others = {n for n, its_whole in zip(chosen, whole, strict=False) if its_whole != of_all}
-            while length < of_all and (length in self._axes or length in others):
+            other_lengths = {
+                n for n, its_whole in zip(chosen, whole, strict=False) if its_whole != of_all
+            }
+            while length < of_all and (length in self._axes or length in other_lengths):
                 length += 1
-            if length in others:
+            if length in other_lengths:
                 return tuple(whole)
             chosen.append(length)
         return tuple(chosen)

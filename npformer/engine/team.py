@@ -146,7 +146,10 @@ class Team:
             if n == 1 and (at_once is None or at_once >= len(batch)):
                 return [model.forward(*batch.arrays(), batch.within(context))[0]]
             batches = [batch.select(rows) for rows in rows_of_worker(k, n, len(batch), at_once)]
-            return [model.forward(*part.arrays(), part.within(context))[0] for part in batches]
+            return [
+                model.forward(*micro_batch.arrays(), micro_batch.within(context))[0]
+                for micro_batch in batches
+            ]
 
         together = len(batch) if at_once is None else min(len(batch), n * at_once)
         with guard_computation(backend, together):
@@ -249,11 +252,11 @@ def micro_batches_of_worker(
     for of_batch in rows:
         if of_batch.start == of_batch.stop:
             continue  # there are fewer samples than workers
-        part = rows_together
+        micro_batch = rows_together
         if len(rows) > 1:
-            part = part.select(slice(of_batch.start - first, of_batch.stop - first))
+            micro_batch = micro_batch.select(slice(of_batch.start - first, of_batch.stop - first))
         weight = float(counts[of_batch].sum()) / total
-        micro_batches.append(MicroBatch(part, weight, before + of_batch.start, cut))
+        micro_batches.append(MicroBatch(micro_batch, weight, before + of_batch.start, cut))
     return micro_batches
 
 

@@ -49,13 +49,13 @@ def side_by_side(
     the caller if the system starts no threads, or if there is one part. The results are the same.
     """
     if _this_thread.is_in_pool or len(parts) == 1:
-        return [compute(part) for part in parts]
+        return [compute(item) for item in parts]
     pool = _pool_or_none(threads or len(parts))
     with OneBlasThread():
         if pool is None:
-            return [compute(part) for part in parts]
+            return [compute(item) for item in parts]
         # In a copy of the caller's context, which includes NumPy's error settings.
-        tasks = [Task(copy_context().run, _run_in_pool, compute, part) for part in parts]
+        tasks = [Task(copy_context().run, _run_in_pool, compute, item) for item in parts]
         try:
             for task in tasks:
                 pool.submit(task)

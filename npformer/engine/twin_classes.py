@@ -195,10 +195,10 @@ class Table:
         }
         # What a model needs for training, such as `Model`, notices no twin.
         above = kind.__mro__[: kind.__mro__.index(known)]
-        others = [
+        other_bases = [
             base for base in above if not base.__module__.startswith("npformer.models.trainable.")
         ]
-        defined = {name for base in others for name in vars(base)}
+        defined = {name for base in other_bases for name in vars(base)}
         layers = [base for base in known.__mro__ if issubclass(base, Layer)]
         names = {name for base in layers for name in vars(base)} | set(children)
         passes = {name for name in names if not _special(name)} - {"arguments"}

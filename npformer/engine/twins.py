@@ -17,8 +17,8 @@ import numpy as np
 from npformer.core import Array, Layer, a_type, get_backend
 from npformer.core.dispatch import enabled, register
 from npformer.engine.kernel_tables import KernelPair, kernels_of
+from npformer.engine.trusted_kernels import proven
 from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass, model_cache
-from npformer.engine.verdict import proven
 
 Model = TypeVar("Model", bound=Layer)
 

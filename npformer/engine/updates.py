@@ -8,8 +8,8 @@ import numpy as np
 from npformer.core import Array, backend_of, is_array
 from npformer.core.dispatch import register
 from npformer.engine.kernel_tables import updates_of
+from npformer.engine.trusted_kernels import proven
 from npformer.engine.twin_classes import FLOATS
-from npformer.engine.verdict import proven
 from npformer.optim import adam_update, clip_by_global_norm
 
 

@@ -20,7 +20,7 @@ from npformer.core import (
     generators,
     initializers,
 )
-from npformer.core.support.words import undefined
+from npformer.core.support.wording import undefined
 from npformer.functional.heads import check_heads, mask_for_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding

@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer.core import Array, Gradients, described, to_numpy
 from npformer.core.support.builders import check_takes
-from npformer.core.support.words import did_you_mean
+from npformer.core.support.wording import did_you_mean
 from npformer.models.trainable import Model
 from npformer.optim import Optimizer
 from npformer.training.evaluation import Evaluation

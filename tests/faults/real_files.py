@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.tasks.sources.choice import choose_task
+from npformer.tasks.sources.choose_task import choose_task
 from tests.faults.wrong_calls import is_deliberate
 
 MESSAGES = (

@@ -9,7 +9,7 @@ import pytest
 import npformer as nf
 from npformer.cli.doctor import diagnose
 from npformer.core import arrays as backends
-from npformer.engine import verdict
+from npformer.engine import trusted_kernels
 from tests.device.cases import IDS, LABELS, MASK, classifier
 from tests.gpu import hold_up, require_gpu
 
@@ -181,9 +181,9 @@ def test_the_doctor_is_content() -> None:
     ("dtype", "precision"), [("float32", "float32"), ("float32", "tf32"), ("float64", "float32")]
 )
 def test_a_process_of_its_own_finds_kernels_right(monkeypatch, tmp_path, dtype, precision) -> None:
-    monkeypatch.delenv(verdict.CHECK_VARIABLE)
-    monkeypatch.setenv(verdict.CACHE_VARIABLE, str(tmp_path))
-    verdict.verdict(dtype, precision)  # CuPy's own kernels are compiled at first
-    found = verdict.verdict(dtype, precision, again=True)
+    monkeypatch.delenv(trusted_kernels.CHECK_VARIABLE)
+    monkeypatch.setenv(trusted_kernels.CACHE_VARIABLE, str(tmp_path))
+    trusted_kernels.verdict(dtype, precision)  # CuPy's own kernels are compiled at first
+    found = trusted_kernels.verdict(dtype, precision, again=True)
     assert found["problems"] == {}
     assert found["seconds"] <= 2.0

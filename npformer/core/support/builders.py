@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from npformer.core.support.words import described, did_you_mean
+from npformer.core.support.wording import described, did_you_mean
 
 
 def builder_problem(name: str, builder: Any, makes: type | None, method: str) -> str:

@@ -6,7 +6,7 @@ from functools import wraps
 from inspect import signature
 from typing import ParamSpec, TypeVar
 
-from npformer.core.support.words import did_you_mean
+from npformer.core.support.wording import did_you_mean
 
 P = ParamSpec("P")
 R = TypeVar("R")

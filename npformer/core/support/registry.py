@@ -21,7 +21,7 @@ from npformer.core.support.builders import (
     same_definition,
 )
 from npformer.core.support.specs import parse_spec
-from npformer.core.support.words import described, did_you_mean
+from npformer.core.support.wording import described, did_you_mean
 
 PLUGIN_FILE = "__npformer_plugin__"
 """In a module read from a plugin file: the attribute that holds the name of the file."""

@@ -6,7 +6,7 @@ With them a configuration is plain text, in files and on the command line.
 import ast
 from typing import Any
 
-from npformer.core.support.words import described
+from npformer.core.support.wording import described
 
 
 def parse_spec(spec: str, what: str) -> tuple[str, dict[str, Any]]:

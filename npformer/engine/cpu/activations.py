@@ -35,10 +35,10 @@ def in_pieces(activate: Callable[..., None]) -> Callable[..., None]:
     @wraps(activate)
     def passes(x: Array, b: Array, y: Array, keep: bool) -> None:
         with np.errstate(over="ignore"):  # x^12 and e^-u may overflow; x / infinity is 0
-            for piece in pieces(len(x), x.shape[1]):
-                z = x[piece]
+            for chunk in pieces(len(x), x.shape[1]):
+                z = x[chunk]
                 z += b
-                activate(z, y[piece], keep, scratch(2 * z.size, z.dtype).reshape(2, *z.shape))
+                activate(z, y[chunk], keep, scratch(2 * z.size, z.dtype).reshape(2, *z.shape))
 
     return passes
 

@@ -57,8 +57,8 @@ def adam_step(
     theta = shrink theta - size m / (sqrt(v) + eps), after m and v have been updated.
     """
     root = math.sqrt(1.0 - beta2)
-    for piece in pieces(theta.size, 1):
-        theta_, g_, m_, v_ = theta[piece], g[piece], m[piece], v[piece]
+    for chunk in pieces(theta.size, 1):
+        theta_, g_, m_, v_ = theta[chunk], g[chunk], m[chunk], v[chunk]
         s = scratch(g_.size, g.dtype)
         m_ *= beta1
         np.multiply(g_, 1.0 - beta1, out=s)

@@ -163,8 +163,8 @@ def _loop(qkv, bias, d_head, queries, keys, rectify):  # type: ignore[no-untyped
         if rectify:
             for j in range(queries):
                 row[j] = none if row[j] < none else row[j]  # NaN remains
-        for part in range(2):
-            for first in range(part * queries, queries + part * keys, d_head):
+        for kind in range(2):
+            for first in range(kind * queries, queries + kind * keys, d_head):
                 square, last = none, first + d_head
                 vectors = last - d_head % VECTOR
                 for start in range(first, vectors, VECTOR):
@@ -172,8 +172,8 @@ def _loop(qkv, bias, d_head, queries, keys, rectify):  # type: ignore[no-untyped
                         square += row[start + j] * row[start + j]
                 for j in range(vectors, last):
                     square += row[j] * row[j]
-                if not square <= longest[part] and longest[part] == longest[part]:
-                    longest[part] = square  # NaN remains
+                if not square <= longest[kind] and longest[kind] == longest[kind]:
+                    longest[kind] = square  # NaN remains
     return longest[0], longest[1]
 
 
@@ -185,8 +185,8 @@ def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rect
     queries and of keys. With `rectify` queries below 0 become 0.
     """
     longest = np.zeros(2, qkv.dtype)
-    for piece in pieces(len(qkv), qkv.shape[1]):
-        projected = qkv[piece]
+    for chunk in pieces(len(qkv), qkv.shape[1]):
+        projected = qkv[chunk]
         projected += bias
         query, key = projected[:, :queries], projected[:, queries : queries + keys]
         if rectify:
@@ -215,10 +215,10 @@ def rotary_of_rows(qkv: Array, cosine: Array, sine: Array, first: int, columns: 
     Turn the first columns of rows, the first of which is the row `first` of the batch.
     """
     length, half = cosine.shape
-    for piece in pieces(len(qkv), qkv.shape[1]):
-        at = np.arange(first + piece.start, first + piece.stop) % length
+    for chunk in pieces(len(qkv), qkv.shape[1]):
+        at = np.arange(first + chunk.start, first + chunk.stop) % length
         c, s = cosine[at][:, None], sine[at][:, None]
-        pairs = qkv[piece, :columns].reshape(len(at), -1, 2, half)
+        pairs = qkv[chunk, :columns].reshape(len(at), -1, 2, half)
         a, b = pairs[:, :, 0], pairs[:, :, 1]
         turned = a * c - b * s
         b *= c

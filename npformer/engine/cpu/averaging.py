@@ -85,10 +85,10 @@ def average_in_tiles(
         backend_of(query=query, mask=mask)
         checks.mask("mask", mask, (batch, length))
         # Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
-        kept = mask[:, None, :, None]
-        value = np.where(kept, value, 0.0)
+        is_token = mask[:, None, :, None]
+        value = np.where(is_token, value, 0.0)
         if key.shape[0] == len(mask):
-            key = np.where(kept, key, 0.0)
+            key = np.where(is_token, key, 0.0)
     tiling = tiling_of(batch, n_heads, length, causal, window)
     exponentials = Exponentials(query, key, longest, bias, mask, tiling, context)
     if context.keep and (length <= STORED if store is None else store):

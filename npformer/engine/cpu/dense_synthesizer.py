@@ -83,9 +83,9 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     # The keys are UNIT W2^T and dkey is UNIT times too large: the two factors cancel.
     dW2[..., :length] = dkey[0].swapaxes(-1, -2)
     db2[:, :length] = dbias
-    for piece in pieces(len(rows), d):
-        dhidden = dhv[piece, :d]
-        dhidden *= hv[piece, :d] > 0.0
+    for chunk in pieces(len(rows), d):
+        dhidden = dhv[chunk, :d]
+        dhidden *= hv[chunk, :d] > 0.0
         dhidden *= 1.0 / UNIT
     dx = gradient_of_input(dhv, W, context)
     dW, db = gradients_of_map(dhv, rows, context)

@@ -21,9 +21,9 @@ def dropout(
     checks.rate("rate", rate)
     if generator is None or rate == 0.0:
         return x, None
-    kept = draw_kept(x.shape, rate, generator)
+    is_kept = draw_kept(x.shape, rate, generator)
     scale = 1.0 / (1.0 - float(rate))
-    return _scale(x, kept, scale, context), (kept, scale, context)
+    return _scale(x, is_kept, scale, context), (is_kept, scale, context)
 
 
 def dropout_backward(dy: Array, cache: Any) -> Array:

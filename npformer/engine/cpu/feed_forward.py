@@ -63,8 +63,8 @@ def feed_forward_backward(
 
     def of_rows(part: slice) -> None:
         np.matmul(drows[part], W2.T, out=dhidden[part])
-        for piece in pieces(part, dhidden.shape[1]):
-            dhidden[piece] *= hidden[piece] > 0.0 if derivative is None else derivative[piece]
+        for chunk in pieces(part, dhidden.shape[1]):
+            dhidden[chunk] *= hidden[chunk] > 0.0 if derivative is None else derivative[chunk]
         if dx is not None:
             np.matmul(dhidden[part], W1.T, out=dx[part])
 

@@ -35,18 +35,20 @@ def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
     length, d = x.shape[-2:]
     if max(length, d) <= SHORT and x.size * (length + d) <= PRODUCTS:
         of_tokens, of_features = matrices(length, d, x.dtype)
-        both = x[..., None, :, :] @ of_features  # x C, and below it x S
-        return of_tokens @ both.reshape(*x.shape[:-2], 2 * length, d), context  # C x C - S x S
+        by_features = x[..., None, :, :] @ of_features  # x C, and below it x S
+        return of_tokens @ by_features.reshape(
+            *x.shape[:-2], 2 * length, d
+        ), context  # C x C - S x S
     fft = fft_module(x)
     y = context.empty(x.shape, x)
     sequences, mixed = x.reshape(-1, length, d), y.reshape(-1, length, d)
     half = length // 2 + 1
     at_once = max(1, PIECE // max(length * d, 1))
     for start in range(0, len(sequences), at_once):
-        piece = slice(start, start + at_once)
-        spectrum = fft.rfft(sequences[piece], axis=-2)  # [.., half, d]
+        chunk = slice(start, start + at_once)
+        spectrum = fft.rfft(sequences[chunk], axis=-2)  # [.., half, d]
         real = fft.fft(spectrum, axis=-1, overwrite_x=True).real
-        out = mixed[piece]
+        out = mixed[chunk]
         out[:, :half] = real
         mirror = real[:, (length - 1) // 2 : 0 : -1]  # rows length - l for l from `half` on
         out[:, half:, :1] = mirror[..., :1]

@@ -82,10 +82,10 @@ def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
         slope_of_part = None if slope is None else slope[part]
         gated_product_backward(dup[part], gate[part], up[part], slope_of_part, dgate[part])
         np.matmul(dgate[part], W_gate.T, out=dx[part])
-        for piece in pieces(part, rows.shape[1]):
-            more = scratch(dx[piece].size, dx.dtype).reshape(dx[piece].shape)
-            np.matmul(dup[piece], W_up.T, out=more)
-            dx[piece] += more
+        for chunk in pieces(part, rows.shape[1]):
+            more = scratch(dx[chunk].size, dx.dtype).reshape(dx[chunk].shape)
+            np.matmul(dup[chunk], W_up.T, out=more)
+            dx[chunk] += more
 
     def of_features(part: slice) -> None:
         np.matmul(hidden[:, part].T, drows, out=dW[2][part])
@@ -117,9 +117,9 @@ def gated_product(gate: Array, up: Array, b: Array, hidden: Array) -> None:
 
     Add b to rows of `up`, and write gate * up into `hidden`.
     """
-    for piece in pieces(len(gate), gate.shape[1]):
-        up[piece] += b
-        np.multiply(gate[piece], up[piece], out=hidden[piece])
+    for chunk in pieces(len(gate), gate.shape[1]):
+        up[chunk] += b
+        np.multiply(gate[chunk], up[chunk], out=hidden[chunk])
 
 
 def _backward_loop(dup, gate, up, slope, dgate):  # type: ignore[no-untyped-def]
@@ -144,7 +144,7 @@ def gated_product_backward(
 
     That of the gate is before its activation, whose derivative is `slope`; None: that of relu.
     """
-    for piece in pieces(len(gate), gate.shape[1]):
-        np.multiply(dup[piece], up[piece], out=dgate[piece])
-        dgate[piece] *= gate[piece] > 0.0 if slope is None else slope[piece]
-        dup[piece] *= gate[piece]
+    for chunk in pieces(len(gate), gate.shape[1]):
+        np.multiply(dup[chunk], up[chunk], out=dgate[chunk])
+        dgate[chunk] *= gate[chunk] > 0.0 if slope is None else slope[chunk]
+        dup[chunk] *= gate[chunk]

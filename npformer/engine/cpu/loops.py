@@ -14,7 +14,7 @@ import numpy as np
 
 from npformer.core.support.waiting_signals import signals_wait
 from npformer.engine.cpu.rows import FUSED, LEAVES
-from npformer.engine.verdict import folder
+from npformer.engine.trusted_kernels import folder
 
 VARIABLE = "NPFORMER_LOOPS"
 """Environment variable: a word for no runs NumPy's passes though numba is installed."""

@@ -35,10 +35,10 @@ def softmax_cross_entropy(
     p, losses = context.empty(rows.shape, logits), np.empty(len(rows), logits.dtype)
 
     def compute(part: slice) -> None:
-        for piece in pieces(part, n):
-            top = rows[piece].max(axis=-1, keepdims=True)
+        for chunk in pieces(part, n):
+            top = rows[chunk].max(axis=-1, keepdims=True)
             softmax_cross_entropy_of_rows(
-                rows[piece], top, right[piece], smoothing, p[piece], losses[piece]
+                rows[chunk], top, right[chunk], smoothing, p[chunk], losses[chunk]
             )
 
     context.in_parts(compute, len(rows))
@@ -100,15 +100,15 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     share = float(dloss) / total
 
     def compute(part: slice) -> None:
-        for piece in pieces(part, p.shape[-1]):
+        for chunk in pieces(part, p.shape[-1]):
             softmax_cross_entropy_backward_of_rows(
-                p[piece],
-                right[piece],
-                counted[piece],
-                losses[piece],
+                p[chunk],
+                right[chunk],
+                counted[chunk],
+                losses[chunk],
                 share,
                 smoothing,
-                dlogits[piece],
+                dlogits[chunk],
             )
 
     context.in_parts(compute, len(p))

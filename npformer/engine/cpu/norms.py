@@ -93,20 +93,20 @@ def _norm_of_sum(
     if not (x.dtype is gamma.dtype is shift.dtype and (d,) == gamma.shape == shift.shape):
         check_layer_norm(x, gamma, beta, eps)
     rows = x.reshape(-1, d)
-    others = None if y is None else y.reshape(-1, d)
+    other_rows = None if y is None else y.reshape(-1, d)
     small = few(x, context)
     if small and not norm_rows.compiled:
-        rows = rows if others is None else rows + others
+        rows = rows if other_rows is None else rows + other_rows
         return _norm_of_few(rows, gamma, beta, eps, centred).reshape(x.shape), None
     z, lengths = context.empty(rows.shape, x), np.empty((len(rows), 1), x.dtype)
     scale, shift = gamma * math.sqrt(d), zeros(d, x.dtype) if beta is None else beta
     if small:
-        norm_rows(rows, others, scale, shift, eps, centred, None, lengths, z)
+        norm_rows(rows, other_rows, scale, shift, eps, centred, None, lengths, z)
         return z.reshape(x.shape), None
     units = context.empty(rows.shape, x) if context.keep else None
 
     def compute(part: slice) -> None:
-        other = None if others is None else others[part]
+        other = None if other_rows is None else other_rows[part]
         u = None if units is None else units[part]
         norm_rows(rows[part], other, scale, shift, eps, centred, u, lengths[part], z[part])
 
@@ -181,10 +181,10 @@ def norm_rows(
     """
     d = x.shape[1]
     mean_of, ones_of = averaging(d, x.dtype), ones(d, x.dtype)
-    for piece in pieces(len(x), d):
-        row, u, r = x[piece], (z if units is None else units)[piece], lengths[piece]
+    for chunk in pieces(len(x), d):
+        row, u, r = x[chunk], (z if units is None else units)[chunk], lengths[chunk]
         if y is not None:
-            row = np.add(row, y[piece], out=u)
+            row = np.add(row, y[chunk], out=u)
         if centred:
             np.subtract(row, (row @ mean_of)[:, None], out=u)
             u -= (u @ ones_of / d)[:, None]  # not mean_of: the sum of a constant row is exact
@@ -194,7 +194,7 @@ def norm_rows(
         r += d * eps
         np.sqrt(r, out=r)
         u /= r
-        out = z[piece]
+        out = z[chunk]
         np.multiply(u, scale, out=out)
         out += beta
 
@@ -256,8 +256,8 @@ def norm_rows_backward(
     """
     d = dz.shape[1]
     mean_of = scale * (1.0 / d)
-    for piece in pieces(len(dz), d):
-        row, u, out = dz[piece], units[piece], dx[piece]
+    for chunk in pieces(len(dz), d):
+        row, u, out = dz[chunk], units[chunk], dx[chunk]
         along = scratch(u.size, u.dtype).reshape(u.shape)
         np.multiply(row, u, out=along)
         sums[0] += column_sums(along)
@@ -268,4 +268,4 @@ def norm_rows_backward(
         if centred:
             along += (row @ mean_of)[:, None]
         out -= along
-        out /= lengths[piece]
+        out /= lengths[chunk]

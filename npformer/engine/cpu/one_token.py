@@ -41,15 +41,17 @@ def attention_of_one(
         for W, b in ((W_query, b_query), (W_key, b_key), (W_value, b_value))
     )
     if rope_theta is not None:
-        both = np.concatenate((query, key), axis=2)  # one position: each row is a token there
-        turned, _ = rotary(both, places(state.stop, 1), rope_theta)
+        query_and_key = np.concatenate(
+            (query, key), axis=2
+        )  # one position: each row is a token there
+        turned, _ = rotary(query_and_key, places(state.stop, 1), rope_theta)
         query, key = turned[:, :, :-1], turned[:, :, -1:]
     state = state.extend(1, context, key=key, value=value)
     query = query * (UNIT / math.sqrt(d_head))
     e = np.matmul(state.so_far("key"), query.swapaxes(-1, -2))  # [batch, kv heads, length, group]
-    seen = state.seen(1, x)
-    if seen is not None:
-        np.copyto(e, -np.inf, where=~seen.swapaxes(-1, -2))
+    visible_keys = state.seen(1, x)
+    if visible_keys is not None:
+        np.copyto(e, -np.inf, where=~visible_keys.swapaxes(-1, -2))
     e -= np.maximum.reduce(e, axis=-2, keepdims=True)
     EXP(e, out=e)
     y = np.matmul(e.swapaxes(-1, -2), state.so_far("value"))

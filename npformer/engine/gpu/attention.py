@@ -76,14 +76,14 @@ def attention_heads(
     (query, _, value), (_, key_turned, _) = rows_to_heads(
         qkv, sizes, plain=(0, 2), turned=(1,), biases=biases, scale=scale, mask=mask
     )
-    whole = (length < LONG if store is None else store) and context.keep
+    in_one = (length < LONG if store is None else store) and context.keep
     y = xp.empty(query.shape, dtype=x.dtype)
     weights = None
-    for heads, queries in _pieces(len(query), length, whole):
+    for heads, queries in _pieces(len(query), length, in_one):
         weights = _weights(query, key_turned, (heads, queries), sizes, mask, causal)
         xp.matmul(weights, _part(value, heads), out=_part(y, heads, queries))
     merged = heads_to_rows((y,), sizes).reshape(x.shape)
-    stored = weights if whole else None
+    stored = weights if in_one else None
     return merged, (rows, W, biases, qkv, stored, scale, mask, causal, sizes)
 
 
@@ -97,11 +97,11 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     batch, n_heads, length, d_head = sizes
     d, n = W.shape[0], batch * n_heads
     drows = contiguous(dy).reshape(-1, d)
-    whole = weights is not None
-    by_rows = not whole and length * length > SCORES
+    in_one = weights is not None
+    by_rows = not in_one and length * length > SCORES
     plain: tuple[int, ...]
     turned: tuple[int, ...]
-    if whole:
+    if in_one:
         plain, turned = (1,), (0, 2)
     elif by_rows:
         plain, turned = (0, 1), (1, 2)
@@ -118,21 +118,21 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
         query_turned, dout_turned = query.swapaxes(-1, -2), dout.swapaxes(-1, -2)
     dquery = xp.empty((n, length, d_head), dtype=dy.dtype)
     dkey_turned, dvalue_turned = (xp.empty((n, d_head, length), dtype=dy.dtype) for _ in range(2))
-    for heads, queries in _pieces(n, length, whole):
-        piece = heads, queries
-        p = weights if whole else _weights(query, key_turned, piece, sizes, mask, causal)
+    for heads, queries in _pieces(n, length, in_one):
+        block = heads, queries
+        p = weights if in_one else _weights(query, key_turned, block, sizes, mask, causal)
         dscores = _part(dout, heads, queries) @ _part(value_turned, heads)
         softmax_backward_in_place(p, dscores)
         xp.matmul(dscores, _part(key, heads), out=_part(dquery, heads, queries))
         first = queries.start in (None, 0)
         _add(_part(dout_turned, heads, ALL, queries), p, _part(dvalue_turned, heads), first)
         _add(_part(query_turned, heads, ALL, queries), dscores, _part(dkey_turned, heads), first)
-    parts = dquery, dkey_turned, dvalue_turned
-    dqkv = heads_to_rows(parts, sizes, turned=(1, 2), scale=scale)
+    gradients_of_heads = dquery, dkey_turned, dvalue_turned
+    dqkv = heads_to_rows(gradients_of_heads, sizes, turned=(1, 2), scale=scale)
     dW, db = rows.T @ dqkv, column_sums(dqkv)
     dx = (dqkv @ W.T).reshape(dy.shape)
     thirds = [slice(i * d, (i + 1) * d) for i in range(3)]
-    return dx, *(part for third in thirds for part in (dW[:, third], db[third]))
+    return dx, *(gradient for third in thirds for gradient in (dW[:, third], db[third]))
 
 
 def _weights(

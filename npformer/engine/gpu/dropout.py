@@ -75,11 +75,11 @@ class DeviceGenerator:
 
     def dropout_mask(self, shape: tuple[int, ...], rate: float, reference: Array) -> Array:
         """Return which entries are kept, on the backend of `reference`; `rate` to 32 bits."""
-        part = split_by_sample(shape, self.samples[1])
-        whole = part if self.cut is None else self.cut.undone(part)
-        kept = array_module(reference).empty(whole, dtype=bool)
-        self._draw("draw_kept", kept, round(float(rate) * (1 << 32)))
-        return contiguous(corner(kept, part)).reshape(shape)
+        shape_of_part = split_by_sample(shape, self.samples[1])
+        shape_of_batch = shape_of_part if self.cut is None else self.cut.undone(shape_of_part)
+        is_kept = array_module(reference).empty(shape_of_batch, dtype=bool)
+        self._draw("draw_kept", is_kept, round(float(rate) * (1 << 32)))
+        return contiguous(corner(is_kept, shape_of_part)).reshape(shape)
 
     def random(self, shape: tuple[int, ...], dtype: str = "float32") -> Array:
         """Return uniform numbers in [0, 1), with 24 bits each."""
@@ -114,9 +114,9 @@ def dropout(
     checks.rate("rate", rate)
     if generator is None or rate == 0.0:
         return x, None
-    kept = mask_on_device(x.shape, rate, generator, x)
+    is_kept = mask_on_device(x.shape, rate, generator, x)
     scale = 1.0 / (1.0 - float(rate))
-    return _drop(x, kept, scale), (kept, scale)
+    return _drop(x, is_kept, scale), (is_kept, scale)
 
 
 def dropout_backward(dy: Array, cache: Any) -> Array:

@@ -89,7 +89,7 @@ def heads_to_rows(
     first, n = parts[0], len(parts)
     shape = (batch * length, n * n_heads * d_head)
     rows = array_module(first).empty(shape, dtype=first.dtype)
-    bits = sum(1 << part for part in turned)
+    bits = sum(1 << k for k in turned)
     three_parts = [*parts, None, None][:3]
     HEADS.launch("heads_to_rows", _per_tile(n, sizes), *three_parts, bits, scale, rows, n, *sizes)
     return rows

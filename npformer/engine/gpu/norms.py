@@ -38,7 +38,7 @@ def residual_norm(
         checks.shape("y", y, x.shape)
         y = contiguous(y)
     generator = context.dropout_generator() if rate > 0.0 else None
-    kept = None if generator is None else mask_on_device(x.shape, rate, generator, x)
+    is_kept = None if generator is None else mask_on_device(x.shape, rate, generator, x)
     scale = 1.0 / (1.0 - float(rate))
     xp, x, d = array_module(x), contiguous(x), gamma.shape[0]
     n = x.size // d
@@ -51,7 +51,7 @@ def residual_norm(
         per_row(n, d),
         x,
         y,
-        kept,
+        is_kept,
         scale,
         gamma,
         beta,
@@ -61,7 +61,7 @@ def residual_norm(
         z,
         d,
     )
-    return z, (normalised, inverse_std, gamma, kept, scale)
+    return z, (normalised, inverse_std, gamma, is_kept, scale)
 
 
 def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, Array]:
@@ -69,11 +69,11 @@ def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, 
 
     Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are the same array.
     """
-    normalised, inverse_std, gamma, kept, scale = cache
+    normalised, inverse_std, gamma, is_kept, scale = cache
     xp, dz = array_module(dz), contiguous(dz)
     n, d = inverse_std.size, gamma.shape[0]
     dsum = xp.empty(dz.shape, dtype=dz.dtype)
-    dy = dsum if kept is None else xp.empty(dz.shape, dtype=dz.dtype)
+    dy = dsum if is_kept is None else xp.empty(dz.shape, dtype=dz.dtype)
     NORMS.launch(
         "residual_norm_backward",
         per_row(n, d),
@@ -81,7 +81,7 @@ def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, 
         normalised,
         inverse_std,
         gamma,
-        kept,
+        is_kept,
         scale,
         dsum,
         dy,
@@ -90,5 +90,5 @@ def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, 
     c = Columns(n, d)
     sums = xp.empty((c.groups, 2 * d), dtype=dz.dtype)
     NORMS.launch("residual_norm_backward_of_parameters", c.grid, dz, normalised, sums, *c.sizes)
-    both = column_sums(sums)
-    return dsum, dy, both[:d], both[d:]
+    dgamma_dbeta = column_sums(sums)
+    return dsum, dy, dgamma_dbeta[:d], dgamma_dbeta[d:]

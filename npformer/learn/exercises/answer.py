@@ -90,10 +90,10 @@ class Answer:
         """Return a function or class of the file."""
         if name not in self.names:
             raise Stuck(f"{name} is not defined any more; the check looks for this name")
-        found = self.names[name]
-        if not callable(found):
-            raise Stuck(f"{name} is {a_type(found)}; expected a function or a class")
-        return found
+        value = self.names[name]
+        if not callable(value):
+            raise Stuck(f"{name} is {a_type(value)}; expected a function or a class")
+        return value
 
     def call(self, function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
         """Call the reader's code, and explain what it raises."""

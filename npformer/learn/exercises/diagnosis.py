@@ -151,8 +151,8 @@ def _entries_fault(got: np.ndarray, right: np.ndarray, truth: str) -> str:
         return f"is wrong in every entry: at {first}"
     share = f"is wrong in {int(wrong.sum())} of its {wrong.size} entries"
     if wrong.ndim >= 2 and got.size > 4:
-        whole = wrong.all(axis=tuple(range(1, wrong.ndim)))
-        if whole.any() and wrong.sum() == whole.sum() * wrong[0].size:
-            rows = ", ".join(map(str, np.flatnonzero(whole)))
+        wrong_rows = wrong.all(axis=tuple(range(1, wrong.ndim)))
+        if wrong_rows.any() and wrong.sum() == wrong_rows.sum() * wrong[0].size:
+            rows = ", ".join(map(str, np.flatnonzero(wrong_rows)))
             share = f"is right except for the entries [{rows}] of its first axis"
     return f"{share}: at {first}"

@@ -29,16 +29,20 @@ ENOUGH = 0.95
 def unsolved(exercise: Exercise, answer: Answer) -> list[str]:
     """Return which of the files that the encoder uses are still to do, in words."""
     files = _files(exercise, answer)
-    to_do = [used.stem for used, path in files if is_open(path)]
-    numbers = " ".join(used.stem[:2] for used, _ in files)
+    to_do = [part_of_encoder.stem for part_of_encoder, path in files if is_open(path)]
+    numbers = " ".join(part_of_encoder.stem[:2] for part_of_encoder, _ in files)
     return [f"it needs {numbers}; still to do: {', '.join(to_do)}"] if to_do else []
 
 
 def _files(exercise: Exercise, answer: Answer) -> list[tuple[Exercise, Path | None]]:
     """Return the exercises whose functions the encoder takes, and the reader's files of them."""
-    taken = TAKEN.findall(answer.text)
+    names_taken = TAKEN.findall(answer.text)
     folder = Path(answer.path).parent
-    return [(used, file_of(used, folder)) for name, used in exercise.uses.items() if name in taken]
+    return [
+        (part_of_encoder, file_of(part_of_encoder, folder))
+        for name, part_of_encoder in exercise.uses.items()
+        if name in names_taken
+    ]
 
 
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
@@ -65,15 +69,15 @@ def _judge_files(exercise: Exercise, answer: Answer) -> tuple[list[str], list[st
     """Return which of the files are wrong, and which are right, but not by hand, in words."""
     wrong: list[str] = []
     borrowed: list[str] = []
-    for used, path in _files(exercise, answer):
+    for part_of_encoder, path in _files(exercise, answer):
         assert path is not None, "`unsolved` comes first"
         text, places = source_of(path)
-        state = judge(used, Answer(text, str(path), places)).state
-        check = f"`npformer exercises check {used.name}`"
+        state = judge(part_of_encoder, Answer(text, str(path), places)).state
+        check = f"`npformer exercises check {part_of_encoder.name}`"
         if state not in PASSED:
-            wrong.append(f"{used.stem} is not right itself; {check}")
+            wrong.append(f"{part_of_encoder.stem} is not right itself; {check}")
         elif state != RIGHT:
-            borrowed.append(f"{used.stem} is {state}; {check}")
+            borrowed.append(f"{part_of_encoder.stem} is {state}; {check}")
     return wrong, borrowed
 
 
@@ -93,8 +97,8 @@ class Marking:
         text = re.sub(r"^.* = yours\(.*\n", "", exercise.solved, flags=re.MULTILINE)
         solved: dict[str, Any] = {}
         for name in FILES:
-            used = exercise.uses[name]
-            solved |= vars(used.run(used.solved))
+            part_of_encoder = exercise.uses[name]
+            solved |= vars(part_of_encoder.run(part_of_encoder.solved))
         pairs = {*FILES, *(name.removesuffix("_backward") for name in FILES)}
         functions_of_reader = answer.names if pairs <= answer.names.keys() else solved
         self.described = exercise.run(text, solved)

@@ -87,7 +87,7 @@ class Exercise:
 
     def parts(self) -> list[str]:
         """Return the lines that a reader writes, one text for each blank."""
-        return [found[2] for found in BLANK.finditer(self.solved)]
+        return [blank[2] for blank in BLANK.finditer(self.solved)]
 
     def variants(
         self, text: str | None = None, given: Mapping[str, Any] = NONE

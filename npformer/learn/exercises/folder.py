@@ -86,8 +86,10 @@ def place_of(word: str) -> Path:
         named(word)
     except ValueError as error:
         place = f"{word} is not a folder (`npformer exercises start {word}` makes one)"
-        said = f"{error} And {place}" if "Did you mean" in str(error) else f"{place}, and {error}"
-        raise ValueError(said) from None
+        message = (
+            f"{error} And {place}" if "Did you mean" in str(error) else f"{place}, and {error}"
+        )
+        raise ValueError(message) from None
     return Path(word).parent
 
 
@@ -101,9 +103,9 @@ def check_folder(folder: Path) -> None:
 def next_hint(folder: Path, name: str) -> tuple[int, int, str]:
     """Return the number of the next hint, how many there are, and the hint; count it as taken."""
     check_folder(folder)
-    hints, taken = exercise(name).hints, _hints_taken(folder)
-    number = min(taken.get(name, 0) + 1, len(hints))
-    text = json.dumps(taken | {name: number}, indent=1)
+    hints, hints_taken = exercise(name).hints, _hints_taken(folder)
+    number = min(hints_taken.get(name, 0) + 1, len(hints))
+    text = json.dumps(hints_taken | {name: number}, indent=1)
     write_whole(folder / HINTS, f"{text}\n".encode())
     return number, len(hints), hints[number - 1]
 
@@ -111,7 +113,7 @@ def next_hint(folder: Path, name: str) -> tuple[int, int, str]:
 def _hints_taken(folder: Path) -> dict[str, int]:
     """Return how many hints were taken for each exercise."""
     with suppress(ValueError):  # no JSON, or none of names and values
-        taken = read_json_if_there(folder / HINTS)
-        if all(name in NAMES and type(n) is int and n >= 0 for name, n in taken.items()):
-            return taken
+        counts = read_json_if_there(folder / HINTS)
+        if all(name in NAMES and type(n) is int and n >= 0 for name, n in counts.items()):
+            return counts
     raise ValueError(f"{folder / HINTS} holds no numbers of hints; delete it, and hints begin anew")

@@ -15,28 +15,28 @@ from npformer.learn.exercises.trials import Trial, as_tuple, check_returned, che
 
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
     """Return what is wrong with a function."""
-    own = answer.function(exercise.name)
-    check_trials(exercise.trials, partial(_check, exercise, answer, own))
+    function = answer.function(exercise.name)
+    check_trials(exercise.trials, partial(_check, exercise, answer, function))
     answer.listening = False
-    return failing_invariants(answer, exercise.made(own), *exercise.invariants)
+    return failing_invariants(answer, exercise.made(function), *exercise.invariants)
 
 
 def _check(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> None:
     """Compare with what the solution returns, and typical mistakes."""
-    names, given = exercise.returns, copy.deepcopy(trial.inputs)
-    got = answer.call(own, *given)
+    names, inputs = exercise.returns, copy.deepcopy(trial.inputs)
+    result = answer.call(own, *inputs)
     if len(names) > 1:
-        check_returned(exercise.name, got, names)
+        check_returned(exercise.name, result, names)
 
     def compute(solution: types.SimpleNamespace) -> tuple[np.ndarray, ...]:
         function = getattr(solution, exercise.name)
         return tuple(map(np.array, as_tuple(function(*copy.deepcopy(trial.inputs)), names)))
 
-    found = faults(exercise, [*map(as_array, as_tuple(got, names))], compute)
-    if any(found.values()):
-        raise Stuck(*filter(None, found.values()))
-    both = zip(trial.inputs, given, strict=True)
-    if not all(np.array_equal(a, b) for a, b in both if isinstance(a, np.ndarray)):
+    faults_by_name = faults(exercise, [*map(as_array, as_tuple(result, names))], compute)
+    if any(faults_by_name.values()):
+        raise Stuck(*filter(None, faults_by_name.values()))
+    pairs = zip(trial.inputs, inputs, strict=True)
+    if not all(np.array_equal(a, b) for a, b in pairs if isinstance(a, np.ndarray)):
         raise Stuck("the values are right, but an array that came in was changed in place")
 
 

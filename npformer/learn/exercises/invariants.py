@@ -11,7 +11,7 @@ from npformer.optim.optimizer import Buffer
 
 def failing_invariants(answer: Answer, thing: Any, *names: str) -> list[str]:
     """Return, in words, which of these invariants a thing breaks, without saying where."""
-    found = []
+    problems = []
     for name in names:
         from npformer.learn.museum import INVARIANTS  # when needed
 
@@ -20,8 +20,8 @@ def failing_invariants(answer: Answer, thing: Any, *names: str) -> list[str]:
         except Stuck as stuck:
             says = " ".join((INVARIANTS[name].__doc__ or "").split())
             broken = isinstance(stuck.__cause__, AssertionError)
-            found.append(f"{name} fails: {says}" if broken else f"{name}: {stuck}")
-    return found
+            problems.append(f"{name} fails: {says}" if broken else f"{name}: {stuck}")
+    return problems
 
 
 def layer_norm_by(pair: Any) -> LayerNorm:

@@ -18,8 +18,8 @@ def weights(d: int, n: int, scale: float = 0.5, seed: int = 1) -> tuple[np.ndarr
 
 def draws(*shapes: Any, seed: int = 0) -> tuple[np.ndarray, ...]:
     """Return an array of normal numbers for each shape."""
-    each = [shape if isinstance(shape, tuple) else (shape,) for shape in shapes]
-    return tuple(draw(*shape, seed=seed + i) for i, shape in enumerate(each))
+    tuples = [shape if isinstance(shape, tuple) else (shape,) for shape in shapes]
+    return tuple(draw(*shape, seed=seed + i) for i, shape in enumerate(tuples))
 
 
 def row(n: int) -> tuple[np.ndarray, np.ndarray]:

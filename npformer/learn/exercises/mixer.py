@@ -51,8 +51,8 @@ class Marking:
             raise Stuck("OwnMixer.build does not return an OwnMixer")
         for i, (name, array) in enumerate(self.mixer.parameters().items()):
             if array.dtype != np.float64:
-                found = f"{name} is {array.dtype} where dtype is 'float64'"
-                raise Stuck(f"{found}; make it with dtype=dtype")
+                problem = f"{name} is {array.dtype} where dtype is 'float64'"
+                raise Stuck(f"{problem}; make it with dtype=dtype")
             array += 0.3 * draw(*array.shape, seed=i + 1)  # away from their first values
 
     def run(self, x: Array, mask: Array | None = None) -> tuple[Array, Any]:
@@ -85,13 +85,13 @@ class Marking:
     def dependences(self, mask: Array | None = None) -> Array:
         """Return whether token i depends on token j, (batch, length, length), by trying."""
         y, _ = self.run(X, mask)
-        found = np.zeros((len(X), X.shape[1], X.shape[1]), dtype=bool)
+        depends = np.zeros((len(X), X.shape[1], X.shape[1]), dtype=bool)
         for j in range(X.shape[1]):
             for seed in (j + 20, j + 40):
                 other = X.copy()
                 other[:, j] += draw(8, seed=seed)
-                found[:, :, j] |= self.moved(other, y, mask)
-        return found
+                depends[:, :, j] |= self.moved(other, y, mask)
+        return depends
 
     def check_mixing(self) -> None:
         """Check that tokens of a sequence see each other, and sequences do not."""
@@ -110,17 +110,17 @@ class Marking:
         if when == AGAIN:
             self.run(*OTHERS)
         try:
-            found = self.backward(dy.copy(), cache)
+            gradients = self.backward(dy.copy(), cache)
         except Stuck as stuck:
             raise Stuck(f"{when}, {stuck}") from stuck
         arrays = {"x": X.copy(), **self.mixer.parameters()}
         problems = []
         for name, array in arrays.items():
             right = slopes(lambda: self.run(arrays["x"], mask)[0], array, dy)
-            if name != "x" and right.any() and not np.any(found[name]):
+            if name != "x" and right.any() and not np.any(gradients[name]):
                 problems.append(f"d{name} is 0: backward adds no gradient of this parameter")
             else:
-                problems.append(fault_of(f"d{name}", found[name], right, counts=COUNTS))
+                problems.append(fault_of(f"d{name}", gradients[name], right, counts=COUNTS))
         if any(problems):
             raise Stuck(*(f"{when}, {problem}" for problem in problems if problem))
 
@@ -136,9 +136,9 @@ class Marking:
         if not np.isfinite(y[MASK]).all():
             raise Stuck("NaN at padding reaches tokens: 0 * NaN is NaN. tokens_of hides it")
         dy = np.where(MASK[..., None], draw(3, 4, 8, seed=6), np.nan)
-        found = self.backward(dy, cache)
-        found["x"] = found["x"][MASK]
-        if not all(np.isfinite(g).all() for g in found.values()):
+        gradients = self.backward(dy, cache)
+        gradients["x"] = gradients["x"][MASK]
+        if not all(np.isfinite(g).all() for g in gradients.values()):
             raise Stuck("NaN at padding, in x or in dy, reaches gradients; tokens_of hides it")
         if not np.isfinite(self.run(X, keep([4, 0, 1], 4))[0]).all():
             raise Stuck("a sequence of padding alone gives NaN: is something divided by 0?")
@@ -151,18 +151,18 @@ class Marking:
         batch, n = X.shape[:2]
         shape: tuple[int, ...] = matrices.shape if isinstance(matrices, np.ndarray) else ()
         if len(shape) != 4 or shape != (batch, shape[1] or 1, n, n):
-            found = f"an array of shape {shape}" if shape else a_type(matrices)
-            raise Stuck(f"explain gives {found}; expected shape ({batch}, heads, {n}, {n})")
+            description = f"an array of shape {shape}" if shape else a_type(matrices)
+            raise Stuck(f"explain gives {description}; expected shape ({batch}, heads, {n}, {n})")
         if not np.array_equal(x, X):
             raise Stuck("explain changed the x that came in")
         if not np.isfinite(matrices).all():
             raise Stuck(f"explain gives NaN or infinity {when}")
         takes: Array = np.asarray(np.abs(matrices) > TOLERANCE).any(axis=1)
         tokens = np.ones(X.shape[:2], dtype=bool) if mask is None else mask
-        both = tokens[:, :, None] & tokens[:, None, :]
-        if (takes & ~both).any():
+        token_pairs = tokens[:, :, None] & tokens[:, None, :]
+        if (takes & ~token_pairs).any():
             raise Stuck(f"explain is not 0 in all rows and columns of padding {when}")
-        for b, i, j in np.argwhere((takes != self.dependences(mask)) & both).tolist():
+        for b, i, j in np.argwhere((takes != self.dependences(mask)) & token_pairs).tolist():
             what, truth = "something", "it does not"
             if not takes[b, i, j]:
                 what, truth = "nothing", "it changes with it"

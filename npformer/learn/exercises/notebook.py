@@ -21,9 +21,9 @@ def from_source(text: str, name: str) -> str:
     question, _, rest = text.removeprefix('"""').partition('\n"""\n')
     first, _, after = question.partition("\n")
     cells = [("markdown", f"# {first.rstrip('.')}\n{after}")]
-    imports, *parts = HEADING.split(rest)
+    imports, *sections = HEADING.split(rest)
     cells.append(("code", imports))
-    for heading, code in zip(parts[::2], parts[1::2], strict=True):
+    for heading, code in zip(sections[::2], sections[1::2], strict=True):
         cells += [("markdown", f"## {heading}"), ("code", code)]
     check = "## Check\nSave the notebook first: what is marked is the file."
     return of_cells([*cells, ("markdown", check), ("code", f"!npformer exercises check {name}")])
@@ -32,13 +32,13 @@ def from_source(text: str, name: str) -> str:
 def of_cells(cells: list[tuple[str, str]]) -> str:
     """Return the notebook of (kind, text), of which the kind is "markdown" or "code"."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    whole = {
+    notebook = {
         "cells": [_cell(f"cell-{number}", *cell) for number, cell in enumerate(cells, 1)],
         "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
 def _cell(id: str, kind: str, text: str) -> dict[str, Any]:

@@ -54,7 +54,9 @@ class Marking:
         y, _ = getattr(self.solved, self.names[0])(*copy.deepcopy(trial.inputs))
         dy = upstream(y)
         result = as_tuple(self._backward(trial, dy, y), self.gradients)
-        right, ones = (self._run(trial, each, self.solved) for each in (dy, np.ones_like(dy)))
+        right, ones = (
+            self._run(trial, gradient, self.solved) for gradient in (dy, np.ones_like(dy))
+        )
         run = partial(self._run, trial, dy)
         problems = faults(self.exercise, result, run, ones, counts=trial.counts)
         if any(problems.values()):
@@ -78,10 +80,10 @@ class Marking:
 
     def _shapes(self, trial: Trial, y: Any) -> str:
         """Return the shapes of a trial's arrays, in words."""
-        both = (getattr(self.solved, name) for name in self.names)
-        forward, backward = (inspect.signature(function).parameters for function in both)
-        given = zip(forward, trial.inputs, strict=False)
-        shapes = {name: x.shape for name, x in given if isinstance(x, np.ndarray)}
+        functions = (getattr(self.solved, name) for name in self.names)
+        forward, backward = (inspect.signature(function).parameters for function in functions)
+        pairs = zip(forward, trial.inputs, strict=False)
+        shapes = {name: x.shape for name, x in pairs if isinstance(x, np.ndarray)}
         shapes[next(iter(backward))] = np.shape(y)
         return f"[{', '.join(f'{name} {shape}' for name, shape in shapes.items())}]"
 
@@ -89,10 +91,10 @@ class Marking:
         """Return what the reader's pair returns for dy, after a look at its form."""
         forward, backward = self.names
         try:
-            own, cache = self.answer.call(self.own[0], *copy.deepcopy(trial.inputs))
+            result_of_answer, cache = self.answer.call(self.own[0], *copy.deepcopy(trial.inputs))
         except (TypeError, ValueError):
             raise Stuck(f"{forward} no longer returns (y, cache)") from None
-        if not same(own, y):
+        if not same(result_of_answer, y):
             raise Stuck(
                 f"{forward} gives other numbers than the one you were given; put it back. "
                 f"`npformer exercises start DIR {backward} --force` writes the file anew"
@@ -116,10 +118,10 @@ class Marking:
         y, cache = self.answer.call(self.own[0], *inputs)
         result = self.answer.call(self.own[1], _single(upstream(y)), cache)
         for name, gradient in zip(self.gradients, as_tuple(result, self.gradients), strict=True):
-            if (found := np.asarray(gradient).dtype) != np.float32:
+            if (dtype := np.asarray(gradient).dtype) != np.float32:
                 raise Stuck(
                     f"{name} is right in float64, but where all arrays are float32 it comes out as "
-                    f"{found}. A NumPy number does that (np.sqrt(2); math.sqrt(2) does not), and "
+                    f"{dtype}. A NumPy number does that (np.sqrt(2); math.sqrt(2) does not), and "
                     "so does an array of whole numbers, or one made without dtype=..."
                 )
 

@@ -100,9 +100,9 @@ def main(name: str, path: str, verdict: str, seconds: str) -> None:
     alarm = threading.Timer(limit, give_up)
     alarm.daemon = True
     alarm.start()
-    said = judge(exercise(name), answer)
+    judgement = judge(exercise(name), answer)
     alarm.cancel()
-    _write(said, Path(verdict))
+    _write(judgement, Path(verdict))
 
 
 def _write(said: Verdict, verdict: Path) -> None:

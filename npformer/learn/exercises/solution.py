@@ -10,8 +10,8 @@ from npformer.learn.exercises.table import every
 
 def solution(one: Exercise) -> str:
     """Return a derivation, what to write in place of the blanks, and where to read on."""
-    parts = [one.why, *_code(one), f"Read on: docs/{one.page}"]
-    return "\n\n".join(parts)
+    paragraphs = [one.why, *_code(one), f"Read on: docs/{one.page}"]
+    return "\n\n".join(paragraphs)
 
 
 def _code(one: Exercise) -> list[str]:

@@ -57,14 +57,14 @@ def mistaken_results(
     compute: Callable[[types.SimpleNamespace], Any],
 ) -> list[tuple[str, Any]]:
     """Return what each mistake says, and what is computed with it."""
-    found = []
+    results = []
     for says, names in mistakes:
         try:
             with np.errstate(all="ignore"):
-                found.append((says, compute(names)))
+                results.append((says, compute(names)))
         except Exception:  # a mistake that does not run here explains nothing
             continue
-    return found
+    return results
 
 
 def faults(
@@ -76,13 +76,13 @@ def faults(
     """
     right = dict(zip(exercise.returns, compute(exercise.run(exercise.solved)), strict=True))
     mistakes = mistaken_results(exercise.variants(), compute)
-    found = {}
-    for i, (name, wanted) in enumerate(right.items()):
+    faults_by_name = {}
+    for i, (name, expected) in enumerate(right.items()):
         more["variants"] = [(says, results[i]) for says, results in mistakes]
-        more["others"] = {other: g for other, g in right.items() if not same(g, wanted)}
+        more["others"] = {other: g for other, g in right.items() if not same(g, expected)}
         more["of_ones"] = ones and ones[i]
-        found[name] = fault_of(name, got[i], wanted, truth=exercise.truth, **more)
-    return found
+        faults_by_name[name] = fault_of(name, got[i], expected, truth=exercise.truth, **more)
+    return faults_by_name
 
 
 def as_tuple(found: Any, names: list[str]) -> tuple[Any, ...]:
@@ -109,12 +109,12 @@ def check_returned(name: str, found: Any, expected: list[str]) -> None:
 
 def slopes(compute: Callable[[], Array], array: Array, dy: Array) -> Array:
     """Return central differences of the sum of dy times a result, for each entry of an array."""
-    y, found = compute(), np.zeros_like(array)
+    y, gradient = compute(), np.zeros_like(array)
     for at in np.ndindex(array.shape):
         u = np.zeros_like(array)
         u[at] = 1.0
-        found[at] = central_difference(compute, array, u, dy, y=y, h=EPS).central
-    return found
+        gradient[at] = central_difference(compute, array, u, dy, y=y, h=EPS).central
+    return gradient
 
 
 def failed_report(

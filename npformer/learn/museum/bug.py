@@ -66,8 +66,8 @@ class Bug:
     def section(self, label: str) -> str:
         """Return what the description says after "Who", "Why", "Cost" or "Caught"."""
         pattern = rf"^{label}: (.*?)(?=^(?:Who|Why|Cost|Caught): |\Z)"
-        found = re.search(pattern, self.doc, re.MULTILINE | re.DOTALL)
-        return "" if found is None else " ".join(found[1].split())
+        match = re.search(pattern, self.doc, re.MULTILINE | re.DOTALL)
+        return "" if match is None else " ".join(match[1].split())
 
     @property
     def code(self) -> str:
@@ -130,7 +130,7 @@ def backward_of(forward: Any) -> Any:
 
 def source_of(things: Iterable[Any]) -> str:
     """Return the lines of functions or classes, without docstrings."""
-    source = "\n\n".join(textwrap.dedent(inspect.getsource(each)).rstrip() for each in things)
+    source = "\n\n".join(textwrap.dedent(inspect.getsource(thing)).rstrip() for thing in things)
     source = re.sub(r"\A@.*?\n(?=class |def )", "", source, flags=re.DOTALL)  # a bug's row
     return re.sub(r'^ *""".*?"""\n+', "", source, flags=re.MULTILINE | re.DOTALL)
 

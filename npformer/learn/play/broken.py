@@ -129,5 +129,5 @@ def _has_place(kind: Any, blocks: Sequence[Any]) -> bool:
     if issubclass(kind, GELU):
         return type(blocks[0].feed_forward.activation) is GELU
     # One block can only stand for several equal ones.
-    equal = len(blocks) > 1 and len({type(each.mixer) for each in blocks}) == 1
+    equal = len(blocks) > 1 and len({type(block.mixer) for block in blocks}) == 1
     return equal or not issubclass(kind, Encoder)

@@ -17,26 +17,26 @@ EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|let|class)\*? (\w+
 
 def bundle(entry: str) -> str:
     """Return a module and all that it imports as one script, each in a function of its own."""
-    seen: set[str] = set()
-    parts = ["const modules = {};\n"]
+    visited: set[str] = set()
+    texts = ["const modules = {};\n"]
 
     def add(name: str) -> None:
-        if name in seen:
+        if name in visited:
             return
-        seen.add(name)
+        visited.add(name)
         source = read(name)
-        for found in IMPORT.finditer(source):  # what it imports comes before it
-            add(found[2])
+        for statement in IMPORT.finditer(source):  # what it imports comes before it
+            add(statement[2])
         exported = ", ".join(EXPORT.findall(source))
         inner = IMPORT.sub(lambda m: f"const {{{_rename(m[1])}}} = modules[{m[2]!r}];\n", source)
         inner = EXPORT.sub("", inner)
         if left := re.search(r"^(?:import|export)\b.*", inner, re.MULTILINE):
             raise ValueError(f"{name} has {left[0]!r}, which cannot be put into one file")
         head = f"// {name}\nmodules[{name!r}] = await (async () => {{\n"
-        parts.append(f"{head}{inner}return {{ {exported} }};\n}})();\n")
+        texts.append(f"{head}{inner}return {{ {exported} }};\n}})();\n")
 
     add(entry)
-    return "".join(parts).replace("</script", "<\\/script")
+    return "".join(texts).replace("</script", "<\\/script")
 
 
 def _rename(names: str) -> str:

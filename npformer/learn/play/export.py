@@ -1,7 +1,7 @@
 """A run as one HTML file that needs no server: its settings and curves, samples, and its model.
 
 The model runs in the page with ``static/model.js``, if that knows all of its layers. For others the
-page shows what `npformer.learn.play.seen` computed for some samples, and says why.
+page shows what `npformer.learn.play.model_answers` computed for some samples, and says why.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from npformer.layers import FFNS, NORMS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
 from npformer.learn.play.broken import SequenceClassifierWithBug, described
 from npformer.learn.play.bundle import bundle, read
-from npformer.learn.play.seen import Names, answer_of, shown_sample
+from npformer.learn.play.model_answers import Names, answer_of, shown_sample
 from npformer.learn.play.tensors import packed
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
@@ -147,10 +147,10 @@ def exported(
         runs = model_file(model)
     except NotRunnableError as error:
         why = str(error)
-    about: dict[str, Any] = {"run": "run-1", "state": "finished", "error": None, "layers": []}
-    about |= {"classes": None, "kind_of_input": "ids", "bug": None, **run}
-    about["classes"] = names.classes or about["classes"]
-    about["settings"] = {"task": "a model", "mixers": [type(model).__name__], **about["settings"]}
+    state: dict[str, Any] = {"run": "run-1", "state": "finished", "error": None, "layers": []}
+    state |= {"classes": None, "kind_of_input": "ids", "bug": None, **run}
+    state["classes"] = names.classes or state["classes"]
+    state["settings"] = {"task": "a model", "mixers": [type(model).__name__], **state["settings"]}
     facts = {"parameters": f"{model.n_parameters():,}", **(facts or {})}
     words, spelling = names.tokenizer, None
     if isinstance(words, WordTokenizer):  # how a text becomes ids, for ``spelling.js``
@@ -161,23 +161,23 @@ def exported(
     contents = {
         "model": runs,
         "why": why,
-        "run": about,
+        "run": state,
         "points": thinned(points),
-        "bug": about["bug"] and described(about["bug"]),
+        "bug": state["bug"] and described(state["bug"]),
         "samples": shown_samples(model, data, texts, names, runs=runs is not None),
         "tokens": names.tokens if writable else None,
         "tokenizer": spelling,
         "ink": ink,
         "facts": facts,
     }
-    parts = {
+    replacements = {
         "style": read("play.css"),
         "script": bundle("export.js"),
         "made": f"Written by npformer {version('npformer')}. It needs no server and no network.",
         # "<" could end the element that holds it
         "data": json.dumps(finite(contents), separators=(",", ":")).replace("<", "\\u003c"),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], read("export.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: replacements[found[1]], read("export.html"))
 
 
 def in_words(accuracy: float, alone: float | None) -> str:
@@ -252,7 +252,7 @@ def shown_samples(
     if data is None:
         return []
     x, y, mask = (*data, None)[:3]
-    found = []
+    answers = []
     for i in range(min(N_SAMPLES, len(x))):
         one = np.asarray(to_numpy(x[i]))
         if mask is not None:
@@ -262,15 +262,15 @@ def shown_samples(
             sample["x"] = one.tolist()
         else:
             sample["answer"] = answer_of(model, one, names)
-        found.append(sample)
-    return found
+        answers.append(sample)
+    return answers
 
 
 def finite(value: Any) -> Any:
     """Return plain values that JSON has: NaN and infinity become None, and tuples lists."""
     if isinstance(value, Mapping):
-        return {str(key): finite(each) for key, each in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
+        return [finite(item) for item in value]
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not math.isfinite(value) else value

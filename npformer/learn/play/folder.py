@@ -43,8 +43,10 @@ class Folder:
         They are those of last time if this person wrote them here, and nobody else may read them.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        others = {each.name for each in self.path.iterdir() if not each.name.startswith(".")}
-        if others and (checkpoint_name() in others or not any(map(_is_ours, others))):
+        other_names = {path.name for path in self.path.iterdir() if not path.name.startswith(".")}
+        if other_names and (
+            checkpoint_name() in other_names or not any(map(_is_ours, other_names))
+        ):
             raise FileExistsError(
                 f"{self.path} is no folder of a page, and what is in it stays alone; expected an "
                 "empty folder, or one with runs. To try out a model that was trained there: "
@@ -86,12 +88,12 @@ class Folder:
 
     def runs(self) -> dict[str, Settings]:
         """Return the settings of all runs, by name, in order; damaged ones are left out."""
-        found = {}
+        settings_by_name = {}
         for place in sorted(self.path.glob("run-*"), key=_number):
             with suppress(OSError, ValueError, TypeError):
                 if _number(place):
-                    found[place.name] = settings_of(place)
-        return found
+                    settings_by_name[place.name] = settings_of(place)
+        return settings_by_name
 
     def shown(self) -> dict[str, Settings]:
         """Return the runs that were begun last, as `runs` does."""
@@ -106,15 +108,15 @@ class Folder:
 
     def points(self, name: str) -> list[dict[str, Any]]:
         """Return what a run has measured so far; for a repeated step, its last point."""
-        found: dict[tuple[int, bool], dict[str, Any]] = {}
+        points_by_place: dict[tuple[int, bool], dict[str, Any]] = {}
         with suppress(OSError), (self.path / name / POINTS).open("rb") as file:
             every = 1 + os.fstat(file.fileno()).st_size // MOST_OF_POINTS
             for k, line in enumerate(iter(partial(file.readline, MOST_BYTES), b"")):
                 if k % every == 0 or b'"loss": null' in line:
                     with suppress(ValueError, RecursionError):  # the last one may be half a line
                         if _is_point(point := json.loads(line)):
-                            found[place_of(point)] = point
-        return [found[key] for key in sorted(found)]
+                            points_by_place[place_of(point)] = point
+        return [points_by_place[key] for key in sorted(points_by_place)]
 
 
 def settings_of(place: Path) -> Settings:
@@ -122,9 +124,9 @@ def settings_of(place: Path) -> Settings:
 
     Raises ValueError for a folder with links or pipes: what a run writes would land elsewhere.
     """
-    for each in (place, *place.iterdir()):
-        if each.is_symlink() or not (each.is_file() or each.is_dir()):
-            raise ValueError(f"{each} is a link or a pipe; expected a run's files and folders")
+    for path in (place, *place.iterdir()):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise ValueError(f"{path} is a link or a pipe; expected a run's files and folders")
     return Settings.of(_read(place / SETTINGS))
 
 
@@ -139,12 +141,14 @@ def _is_point(point: Any) -> bool:
         return False
 
     def fits(name: str, value: Any) -> bool:
-        each = (value or []) if name in ("norms", "dead", "angles") else [value]
+        numbers_of_value = (value or []) if name in ("norms", "dead", "angles") else [value]
         numbers = (int, float, type(None))
-        return isinstance(each, list) and all(type(one) in numbers for one in each)
+        return isinstance(numbers_of_value, list) and all(
+            type(one) in numbers for one in numbers_of_value
+        )
 
-    whole = all(type(n) is int and 0 <= n < 1 << 53 for n in (point["step"], point["epoch"]))
-    return whole and all(fits(*item) for item in point.items())
+    is_whole = all(type(n) is int and 0 <= n < 1 << 53 for n in (point["step"], point["epoch"]))
+    return is_whole and all(fits(*item) for item in point.items())
 
 
 def _read(place: Path, kind: type = dict) -> Any:

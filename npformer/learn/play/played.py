@@ -36,8 +36,8 @@ def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     measured = [p["accuracy"] for p in points if p["accuracy"] is not None]
     if measured:
         facts["accuracy"] = in_words(measured[-1], work.alone)
-    some = slice(0, N_SAMPLES)
-    shown: dict[str, Any] = {"data": work.shown(some), "texts": work.texts(some)}
+    rows = slice(0, N_SAMPLES)
+    shown: dict[str, Any] = {"data": work.shown(rows), "texts": work.texts(rows)}
     shown |= {"ink": INK, "facts": facts}
     return {"html": exported(now.plain, run=run, points=points, names=work.names, **shown)}
 

@@ -17,7 +17,7 @@ from npformer.layers import ReLU
 from npformer.learn.play import questions
 from npformer.learn.play.broken import angles
 from npformer.learn.play.state import Now, groups_of
-from npformer.learn.play.works import Work
+from npformer.learn.play.task_works import Work
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.inspection.trace import trace
 
@@ -68,9 +68,9 @@ class Remote(Callback):
     def after_step(self, state: TrainingState) -> None:
         """Record the step; now and then send the records; answer; wait while paused."""
         now = time.perf_counter()
-        whole = now - self._last >= EVERY or self.paused
-        self._points.append(self._point(state, whole))
-        if whole:
+        is_whole = now - self._last >= EVERY or self.paused
+        self._points.append(self._point(state, is_whole))
+        if is_whole:
             self._last = now
             self._send_points()
         self.now.keep()
@@ -79,10 +79,10 @@ class Remote(Callback):
 
     def after_epoch(self, state: TrainingState) -> None:
         """Send the figures of the validation."""
-        if (found := state.evaluation) is not None:
-            accuracy = None if np.isnan(found.accuracy) else found.accuracy
+        if (evaluation := state.evaluation) is not None:
+            accuracy = None if np.isnan(evaluation.accuracy) else evaluation.accuracy
             point = {"step": state.step, "epoch": state.epoch, "loss": None, "lr": None}
-            self._points.append(point | {"accuracy": accuracy, "validation_loss": found.loss})
+            self._points.append(point | {"accuracy": accuracy, "validation_loss": evaluation.loss})
             self._send_points()
 
     def on_end(self, state: TrainingState) -> None:
@@ -137,13 +137,16 @@ class Remote(Callback):
     def tell_state(self, name: str | None = None) -> None:
         """Send what is known about the run; at its end, what it warned of stays."""
         state = self.now.training
-        told: dict[str, Any] = {"event": "state"} | ({} if name else {"error": None})
-        told["state"] = name or ("paused" if self.paused else "running")
-        told |= {each: getattr(state, each) for each in ("step", "epoch", "n_steps", "epochs")}
-        told |= {"n_parameters": state.model.n_parameters(), "classes": self.work.names.classes}
-        told["layers"] = [group for group, _ in self._groups]
-        told |= {"held_out": len(self.work), "alone": self.work.alone}
-        self.pipe.send(told)
+        message: dict[str, Any] = {"event": "state"} | ({} if name else {"error": None})
+        message["state"] = name or ("paused" if self.paused else "running")
+        message |= {
+            name_of_counter: getattr(state, name_of_counter)
+            for name_of_counter in ("step", "epoch", "n_steps", "epochs")
+        }
+        message |= {"n_parameters": state.model.n_parameters(), "classes": self.work.names.classes}
+        message["layers"] = [group for group, _ in self._groups]
+        message |= {"held_out": len(self.work), "alone": self.work.alone}
+        self.pipe.send(message)
 
     # What is answered -----------------------------------------------------------------------------
 

@@ -105,28 +105,30 @@ class Runs:
         """Start new runs; the present ones end, and stay in the folder."""
         if not isinstance(given, list) or not 1 <= len(given) <= MOST_RUNS:
             raise ValueError(f"runs are {given!r}; expected a list of 1 to {MOST_RUNS} settings")
-        all_settings = [Settings.of(each) for each in given]
+        all_settings = [Settings.of(run_settings) for run_settings in given]
         for settings in all_settings:
             if settings.bug is not None or settings.task in ("file", "text"):
                 work_of(settings)  # so that a wrong file is named before anything is ended
         with self._starting:  # two pages may ask at once
             names = self.folder.begin(all_settings)
             self.end()
-            self.runs = {n: Run(n, each) for n, each in zip(names, all_settings, strict=True)}
-            for each in self.runs.values():
-                self._start(each, paused=False)
-            found = [each.to_dict() for each in self.runs.values()]
+            self.runs = {
+                n: Run(n, run_settings) for n, run_settings in zip(names, all_settings, strict=True)
+            }
+            for run_settings in self.runs.values():
+                self._start(run_settings, paused=False)
+            descriptions = [run_settings.to_dict() for run_settings in self.runs.values()]
         self._loop.call_soon_threadsafe(self.tell_all)
-        return found
+        return descriptions
 
     def control(self, name: Any, action: Any) -> None:
         """Pause, step, go on or stop, one run or all."""
         checks.choice("action", action, ACTIONS)
         with self._starting:
-            for each in [*self.runs.values()] if name == "all" else [self.run(name)]:
-                if each.process is None and action != "stop":
-                    self._start(each, paused=action != "go")
-                each.send({"action": action})
+            for run in [*self.runs.values()] if name == "all" else [self.run(name)]:
+                if run.process is None and action != "stop":
+                    self._start(run, paused=action != "go")
+                run.send({"action": action})
         self._loop.call_soon_threadsafe(self.tell_all)
 
     async def ask(self, name: Any, asked: dict[str, Any]) -> Any:
@@ -150,11 +152,11 @@ class Runs:
 
     def now(self) -> dict[str, Any]:
         """Return the event with the states of the runs."""
-        return {"kind": "runs", "runs": [each.to_dict() for each in self.runs.values()]}
+        return {"kind": "runs", "runs": [run.to_dict() for run in self.runs.values()]}
 
     def so_far(self) -> list[dict[str, Any]]:
         """Return the events that a newly opened page needs."""
-        return [self.now(), *(_points(each, each.points) for each in self.runs.values())]
+        return [self.now(), *(_points(run, run.points) for run in self.runs.values())]
 
     def tell_all(self, event: dict[str, Any] | None = None) -> None:
         """Tell all pages of an event: by default the states of the runs."""
@@ -163,9 +165,9 @@ class Runs:
 
     def end(self) -> None:
         """End all processes: each writes a checkpoint of where it is."""
-        for each in self.runs.values():
-            each.send({"action": "end"})
-        for process in [each.process for each in self.runs.values() if each.process is not None]:
+        for run in self.runs.values():
+            run.send({"action": "end"})
+        for process in [run.process for run in self.runs.values() if run.process is not None]:
             process.join(20.0)
             if process.is_alive():
                 process.kill()

@@ -94,10 +94,10 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, if there is room or somebody makes room."""
-        unknown = [each for each in self.connections if not each.known]  # type: ignore[union-attr]
+        unknown = [other for other in self.connections if not other.known]  # type: ignore[union-attr]
         super().connection_made(transport)
         if len(unknown) >= MOST_UNKNOWN or (unknown and len(self.connections) > MOST_CONNECTIONS):
-            min(unknown, key=lambda each: each.began).refuse()  # type: ignore[union-attr]
+            min(unknown, key=lambda other: other.began).refuse()  # type: ignore[union-attr]
         if len(self.connections) > MOST_CONNECTIONS:
             self.refuse()
             return
@@ -202,7 +202,7 @@ class Server(uvicorn.Server):
         host, origin = map(request.headers.get, ("host", "origin"))
         if host not in self.hosts:
             why = "the Host is not this server's; expected its own address"
-        elif origin not in (None, *(f"http://{each}" for each in self.hosts)):
+        elif origin not in (None, *(f"http://{host}" for host in self.hosts)):
             why = "the Origin is another page; expected this server's own page"
         elif token is not None and not secrets.compare_digest(token.encode(), self.token.encode()):
             why = "the token is wrong; expected the address that `npformer play` printed"
@@ -303,9 +303,9 @@ def serve(
     `first` are settings of runs to start at once, if any.
     """
     place = Folder(folder)
-    wanted, token = place.address(port)
+    chosen, token = place.address(port)
     with (
-        _bound(wanted, fixed=port is not None) as bound,
+        _bound(chosen, fixed=port is not None) as bound,
         output_that_never_waits(),
         suppress(KeyboardInterrupt),
     ):

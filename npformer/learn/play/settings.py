@@ -71,8 +71,8 @@ class Settings:
         for name in values:
             checks.choice("a setting", name, known)
         checks.choice("task", values.get("task"), TASKS)
-        given = {k: v for k, v in values.items() if v is not None or getattr(cls, k, 0) is not None}
-        mixers = given.pop("mixers", cls.mixers)
+        typed = {k: v for k, v in values.items() if v is not None or getattr(cls, k, 0) is not None}
+        mixers = typed.pop("mixers", cls.mixers)
         if not isinstance(mixers, list | tuple) or not 1 <= len(mixers) <= LIMITS["layers"]:
             raise ValueError(
                 f"mixers is {mixers!r}; expected a list of 1 to {LIMITS['layers']} names, one for "
@@ -81,24 +81,24 @@ class Settings:
         for mixer in mixers:
             checks.choice("a mixer", mixer, MIXERS)
         limits = {"n_heads": LIMITS["d_model"], **LIMITS, "seed": 2**32 - 1}
-        for name in filter(given.__contains__, limits):
+        for name in filter(typed.__contains__, limits):
             least = int(name != "seed")
-            given[name] = checks.whole(name, given[name], at_least=least, at_most=limits[name])
-        checks.number("lr", given.get("lr", cls.lr), above=0.0)
+            typed[name] = checks.whole(name, typed[name], at_least=least, at_most=limits[name])
+        checks.number("lr", typed.get("lr", cls.lr), above=0.0)
         for name in ("file", "text_column", "label_column"):
-            checks.instance(name, given.get(name, ""), str)
-        if "bug" in given:
-            checks.choice("bug", given["bug"], BUGS)
-        found = cls(mixers=tuple(mixers), **given)
-        EncoderConfig(max_len=8, **found.encoder())  # it checks the rest
-        return found
+            checks.instance(name, typed.get(name, ""), str)
+        if "bug" in typed:
+            checks.choice("bug", typed["bug"], BUGS)
+        settings = cls(mixers=tuple(mixers), **typed)
+        EncoderConfig(max_len=8, **settings.encoder())  # it checks the rest
+        return settings
 
     def encoder(self) -> dict[str, Any]:
         """Return the settings that belong to an `EncoderConfig`."""
         names = ("d_model", "n_heads", "d_ff", "dropout", "activation", "norm")
         mixer = self.mixers if len(set(self.mixers)) > 1 else self.mixers[0]
-        own = {name: getattr(self, name) for name in names}
-        return {**own, "n_layers": len(self.mixers), "mixer": mixer}
+        options = {name: getattr(self, name) for name in names}
+        return {**options, "n_layers": len(self.mixers), "mixer": mixer}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

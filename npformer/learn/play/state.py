@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, to_numpy
-from npformer.learn.play.works import Work
+from npformer.learn.play.task_works import Work
 from npformer.training.callbacks import TrainingState
 
 MOST_KEPT = 32
@@ -79,9 +79,9 @@ def groups_of(model: Layer) -> list[tuple[str, list[str]]]:
 
     They are the parts of each block, with their norms, and the layers outside of blocks.
     """
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name in model.parameters():
-        parts = name.split(".")
-        depth = parts.index("blocks") + 3 if "blocks" in parts else 1
-        found.setdefault(".".join(parts[:depth]).removesuffix("_norm"), []).append(name)
-    return [*found.items()]
+        words = name.split(".")
+        depth = words.index("blocks") + 3 if "blocks" in words else 1
+        groups.setdefault(".".join(words[:depth]).removesuffix("_norm"), []).append(name)
+    return [*groups.items()]

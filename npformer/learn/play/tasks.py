@@ -11,11 +11,11 @@ from npformer import data
 from npformer.data.tables import read_table
 from npformer.learn.play.broken import HAVE_A_PLACE, described
 from npformer.learn.play.settings import LIMITS, TASKS, Settings
-from npformer.learn.play.works import ArrayWork, BookWork, PairsWork, TextsWork, Work
+from npformer.learn.play.task_works import ArrayWork, BookWork, PairsWork, TextsWork, Work
 from npformer.mixers import MIXERS
 from npformer.tasks.estimators.defaults import training
+from npformer.tasks.sources.file_kinds import choose_column, is_text_file
 from npformer.tasks.sources.file_task import FileTask, Part
-from npformer.tasks.sources.kinds import choose_column, is_text_file
 
 HELD_OUT = "0.1"
 """Share of the data to validate on."""
@@ -56,16 +56,16 @@ def _pairs_work(settings: Settings) -> PairsWork:
     name = "reversal" if settings.task == "reverse" else settings.task
     pairs = Part(*data.pairs(name, N_PAIRS, settings.seed))
     task = FileTask(kind="pairs", file=name, test="0", validation=HELD_OUT, seed=settings.seed)
-    parts, _ = task.parts(pairs)
-    return PairsWork(settings, parts)
+    samples_by_name, _ = task.parts(pairs)
+    return PairsWork(settings, samples_by_name)
 
 
 def _book_work(settings: Settings) -> BookWork:
     file = _file(settings)
     task = FileTask(kind="text", file=file, test="0", validation=HELD_OUT, seed=settings.seed)
     beginning = task.read(file).samples[:CHARACTERS]
-    parts, _ = task.parts(Part(beginning))
-    return BookWork(settings, parts)
+    samples_by_name, _ = task.parts(Part(beginning))
+    return BookWork(settings, samples_by_name)
 
 
 def _texts_work(settings: Settings) -> TextsWork:
@@ -81,11 +81,11 @@ def _texts_work(settings: Settings) -> TextsWork:
     )
     sentences = None if settings.task == "file" else Part(*data.sentences(seed=0).train)
     try:
-        parts, _ = task.parts(sentences)
+        samples_by_name, _ = task.parts(sentences)
     except ValueError as error:  # a page has menus in place of options
         menu = "Choose another column of the label"
         raise ValueError(str(error).replace("--label COLUMN names another column", menu)) from error
-    return TextsWork(settings, parts)
+    return TextsWork(settings, samples_by_name)
 
 
 def _file(settings: Settings) -> str:
@@ -149,9 +149,9 @@ def _columns_of(file: str) -> tuple[list[str], dict[str, Any]]:
         with suppress(ValueError):
             guesses[role] = choose_column(table, None, role)
     if n_values.get(guesses.get("label", ""), 0) < 2:
-        others = [n for n in texts if n != guesses["text"] and n_values[n] > 1]
-        guesses["label"] = min(others, key=n_values.__getitem__, default="")
+        candidates = [n for n in texts if n != guesses["text"] and n_values[n] > 1]
+        guesses["label"] = min(candidates, key=n_values.__getitem__, default="")
     different = n_values[guesses["text"]]
-    usual = training("text", max(round((1.0 - float(HELD_OUT)) * different), 1))
-    shared = {name: usual[name] for name in ("epochs", "batch_size")}
+    defaults = training("text", max(round((1.0 - float(HELD_OUT)) * different), 1))
+    shared = {name: defaults[name] for name in ("epochs", "batch_size")}
     return [*texts], {f"{role}_column": name for role, name in guesses.items()} | shared

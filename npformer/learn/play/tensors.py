@@ -23,16 +23,16 @@ def tensor(name: str, array: Any) -> dict[str, Any]:
     x = np.asarray(to_numpy(array)).real  # of a Fourier matrix, the part that reaches the output
     if x.ndim > 1 and len(x) == 1:
         x = x[0]
-    whole = x.astype("float64")
-    parts = x.reshape(-1, *x.shape[-2:])[: MOST[0]] if x.ndim > 2 else x
-    cut = parts[..., : MOST[1], : MOST[2]] if x.ndim > 1 else parts[: MOST[2]]
+    values = x.astype("float64")
+    matrices = x.reshape(-1, *x.shape[-2:])[: MOST[0]] if x.ndim > 2 else x
+    cut = matrices[..., : MOST[1], : MOST[2]] if x.ndim > 1 else matrices[: MOST[2]]
     return {
         "name": name,
         "shape": list(x.shape),
-        "mean": float(whole.mean()),
-        "spread": float(whole.std()),
+        "mean": float(values.mean()),
+        "spread": float(values.std()),
         "whole": x.dtype.kind in "iu",
-        "largest": float(np.abs(whole).max(initial=0.0)),
+        "largest": float(np.abs(values).max(initial=0.0)),
         "data": packed(cut),
         "cut": bool(cut.size < x.size),
     }

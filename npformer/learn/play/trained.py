@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from npformer.learn.play.export import N_SAMPLES, in_words
-from npformer.learn.play.seen import Names, estimator_names
+from npformer.learn.play.model_answers import Names, estimator_names
 from npformer.tasks.estimators import Classifier, Estimator, TextWriter, baselines
 from npformer.tasks.sources.file_task import FileTask
 from npformer.tasks.sources.recipes import RECIPES
@@ -153,12 +153,12 @@ def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:
 def tested(classifier: Any, task: Any) -> dict[str, Any]:
     """Return some samples of the test part; none if its file is gone or has changed."""
     with suppress(OSError, LookupError, TypeError, ValueError):
-        parts, _ = FileTask.from_notes(task).parts()
-        test = parts["test"] or parts["validation"]
-        some = test.rows(range(min(len(test), N_SAMPLES)))
-        x, mask = classifier.arrays(some.samples)
-        texts = some.samples if isinstance(some.samples[0], str) else None
-        return {"data": (x, classifier.names.numbers(some.labels), mask), "texts": texts}
+        samples_by_name, _ = FileTask.from_notes(task).parts()
+        test = samples_by_name["test"] or samples_by_name["validation"]
+        samples = test.rows(range(min(len(test), N_SAMPLES)))
+        x, mask = classifier.arrays(samples.samples)
+        texts = samples.samples if isinstance(samples.samples[0], str) else None
+        return {"data": (x, classifier.names.numbers(samples.labels), mask), "texts": texts}
     return {}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import described
-from npformer.core.support.words import did_you_mean
+from npformer.core.support.wording import did_you_mean
 from npformer.data.cells import is_missing
 from npformer.data.lists import check_list
 from npformer.tasks.estimators import alike

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core.support.words import shortened
+from npformer.core.support.wording import shortened
 from npformer.models.trainable.metrics import macro_f1
 from npformer.training.inspection.trace_table import align_columns
 

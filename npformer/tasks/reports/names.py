@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from npformer.core import checks
-from npformer.core.support.words import shortened
+from npformer.core.support.wording import shortened
 from npformer.data.lists import check_list
 
 LONGEST = 40

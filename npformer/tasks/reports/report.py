@@ -23,7 +23,7 @@ from npformer.tasks.reports.tables import (
     show_results,
     tensors_section,
 )
-from npformer.tasks.reports.words import words_section
+from npformer.tasks.reports.word_section import words_section
 from npformer.training.data_checks import check_data
 from npformer.training.storage.outputs import check_place, write_output
 

@@ -28,9 +28,9 @@ from npformer.data.text_file import content_of, display_name, read_text
 from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
 from npformer.tasks.estimators.pair_split import recall_rows_by_source
 from npformer.tasks.estimators.split import recall_rows, repeated
-from npformer.tasks.sources import doubts
+from npformer.tasks.sources import data_warnings
+from npformer.tasks.sources.file_kinds import KINDS, is_generated, parse_share
 from npformer.tasks.sources.gaps import full_rows
-from npformer.tasks.sources.kinds import KINDS, is_generated, parse_share
 from npformer.tasks.sources.text_lines import has_lines, read_lines, text_files
 from npformer.training.storage.drawn import Drawn
 
@@ -185,7 +185,7 @@ class FileTask:
         columns = [table.texts(name, missing="") for name in names]
         if self.kind == "texts":  # a word such as NaN is no label
             columns[1] = ["" if is_missing(words) else words.strip() for words in columns[1]]
-            doubts.doubt_none(columns[1], table.place)
+            data_warnings.doubt_none(columns[1], table.place)
         samples = Part(columns[0], columns[1] if len(columns) > 1 else None)
         rows = full_rows(table, roles, names, columns, skip_empty=self.skip_empty)
         return samples if len(rows) == len(table) else samples.rows(rows)
@@ -290,7 +290,7 @@ class FileTask:
             raise ValueError(
                 f"the column {self.label!r} has {words}. --label COLUMN names another column"
             )
-        doubts.doubt_labels(KINDS[self.kind].samples, self.keys(whole), whole.labels)
+        data_warnings.doubt_labels(KINDS[self.kind].samples, self.keys(whole), whole.labels)
 
     def _check_labels_of_files(self, parts: Mapping[str, Part]) -> None:
         """Raise ValueError for a label of a separate file that training does not see."""
@@ -306,7 +306,9 @@ class FileTask:
         samples = self.read(file)
         if self.kind != "text":
             kind = KINDS[self.kind].samples
-            doubts.doubt_known(kind, self.keys(train), self.keys(samples), display_name(file))
+            data_warnings.doubt_known(
+                kind, self.keys(train), self.keys(samples), display_name(file)
+            )
         return samples
 
     def _split(self, part: Part, share: float, name: str, drawn: Drawn) -> tuple[Part, Part]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from npformer.data.tables import Table
-from npformer.tasks.sources import doubts
+from npformer.tasks.sources import data_warnings
 
 
 def full_rows(
@@ -24,7 +24,7 @@ def full_rows(
     if not rows_with_gap:
         return rows
     if skip_empty and rows:
-        doubts.doubt_gaps(len(rows_with_gap), len(table), str(table.path))
+        data_warnings.doubt_gaps(len(rows_with_gap), len(table), str(table.path))
         return rows
     first = 0 if gaps[0] else 1
     raise _gap_error(table, roles[first], names[first], gaps[first])

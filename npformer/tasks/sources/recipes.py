@@ -11,7 +11,7 @@ from npformer import data
 from npformer.data import Dataset
 from npformer.models import EncoderConfig
 from npformer.models.trainable import SequenceClassifier
-from npformer.tasks.sources.kinds import is_generated
+from npformer.tasks.sources.file_kinds import is_generated
 
 TABLE = tomllib.loads(
     (importlib.resources.files("npformer.tasks.sources") / "recipes.toml").read_text("utf-8")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from npformer.data.text_file import read_text
-from npformer.tasks.sources.kinds import TEXT_FILES, is_text_file
+from npformer.tasks.sources.file_kinds import TEXT_FILES, is_text_file
 
 
 def has_lines(place: str) -> bool:

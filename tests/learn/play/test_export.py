@@ -9,8 +9,8 @@ import pytest
 
 import npformer as nf
 from npformer.learn.play import bundle, export
+from npformer.learn.play.model_answers import Names
 from npformer.learn.play.played import page_of_folder
-from npformer.learn.play.seen import Names
 from npformer.learn.play.trained import points_of, trained
 
 SMALL = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.core.support.words import shortened
+from npformer.core.support.wording import shortened
 from npformer.data.tokenizers import frequent_pairs
 from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import baselines

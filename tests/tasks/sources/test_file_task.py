@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.tasks.sources.choice import choose_task
+from npformer.tasks.sources.choose_task import choose_task
 from npformer.tasks.sources.file_task import FileTask
 from npformer.tasks.sources.recipes import RECIPES
 

@@ -27,12 +27,12 @@ def words_of(name: str, layer: Layer) -> tuple[str, str, str, str]:
     kind = type(layer)
     title, forward = kind.__name__, (kind.__doc__ or "").strip().partition("\n")[0]
     backward = "the gradients of its input and of its weights, from dy"
-    if known := [each.__name__ for each in kind.__mro__ if each.__name__ in WORDS["formulas"]]:
+    if known := [base.__name__ for base in kind.__mro__ if base.__name__ in WORDS["formulas"]]:
         title, forward, backward = WORDS["formulas"][known[0]]
     last = name.rpartition(".")[2] if name != "output" else "classify"  # of a model that writes
-    title, about, x, W = WORDS["titles"].get(last, [title, kind.__name__, "x", "W"])
+    title, description, x, W = WORDS["titles"].get(last, [title, kind.__name__, "x", "W"])
     letters = {"y": title if len(title) == 1 else "y", "x": x, "W": W, "b": W.replace("W", "b")}
-    for letter, own in letters.items():
-        forward = forward.replace(f"{{{letter}}}", own)
-        backward = backward.replace(f"{{{letter}}}", own)
-    return title, about, forward, backward
+    for letter, symbol in letters.items():
+        forward = forward.replace(f"{{{letter}}}", symbol)
+        backward = backward.replace(f"{{{letter}}}", symbol)
+    return title, description, forward, backward

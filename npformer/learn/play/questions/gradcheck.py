@@ -46,7 +46,7 @@ def gradcheck(now: Now) -> dict[str, Any]:
 def _report_on_block(now: Now) -> GradcheckReport | None:
     """Return the report on the first block in float64, without dropout."""
     layers: Any = now.plain.layers()
-    block: Any = next((each for _, each in layers if isinstance(each, EncoderBlock)), None)
+    block: Any = next((layer for _, layer in layers if isinstance(layer, EncoderBlock)), None)
     if block is None:
         return None
     x = np.random.default_rng(0).normal(size=(*SMALL, now.work.settings.d_model))

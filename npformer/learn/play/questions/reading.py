@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks, to_numpy
-from npformer.learn.play.seen import answer_probabilities, mixing
+from npformer.learn.play.model_answers import answer_probabilities, mixing
 from npformer.learn.play.state import Now
 from npformer.models import EncoderBlock
 from npformer.training.inspection.trace import trace
@@ -24,9 +24,9 @@ def sentence(now: Now, text: str) -> dict[str, Any]:
     """Return tokens, the probabilities of all classes, and the matrices of all mixers."""
     checks.text("text", text)
     x, mask, tokens = now.work.arrays(text)
-    found = _read(now, x, mask)
-    classes = [now.work.names.answer(k) for k in range(len(found["probabilities"]))]
-    return {"tokens": tokens, "classes": classes, **found}
+    answer = _read(now, x, mask)
+    classes = [now.work.names.answer(k) for k in range(len(answer["probabilities"]))]
+    return {"tokens": tokens, "classes": classes, **answer}
 
 
 def _read(now: Now, x: np.ndarray, mask: Any = None) -> dict[str, Any]:

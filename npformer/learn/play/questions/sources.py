@@ -46,13 +46,13 @@ def place_of(thing: Any) -> str:
 def _function(kind: Any, way: str) -> Callable[..., Any]:
     """Return the pair's function that a class of layers is about, or else its own method."""
     if issubclass(kind, Attention):
-        both = F.scaled_dot_product_attention, F.scaled_dot_product_attention_backward
-        return both[way == "backward"]
+        pair = F.scaled_dot_product_attention, F.scaled_dot_product_attention_backward
+        return pair[way == "backward"]
     named: list[str] = []
-    for each in kind.__mro__:
+    for base in kind.__mro__:
         for method in METHODS[way]:
-            if method in vars(each):
-                named += CALL.findall(inspect.getsource(vars(each)[method]))
+            if method in vars(base):
+                named += CALL.findall(inspect.getsource(vars(base)[method]))
         if named:
             break
     named.sort(key=lambda name: name in ASIDE)  # a stable sort: those come last

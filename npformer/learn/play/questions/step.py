@@ -11,10 +11,10 @@ from npformer.core import checks
 from npformer.learn.museum import BUGS
 from npformer.learn.museum.bug import source_of
 from npformer.learn.play.broken import is_wrong
+from npformer.learn.play.model_answers import CANDIDATES, answer_probabilities, shown_sample
+from npformer.learn.play.questions.diagram import Node, nodes_of
 from npformer.learn.play.questions.formulas import WORDS, letter_of, words_of
 from npformer.learn.play.questions.sources import lines_of, place_of
-from npformer.learn.play.questions.way import Node, nodes_of
-from npformer.learn.play.seen import CANDIDATES, answer_probabilities, shown_sample
 from npformer.learn.play.state import Now
 from npformer.learn.play.tensors import tensor
 from npformer.models import EncoderBlock
@@ -43,8 +43,8 @@ def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
         return shown_sample(now.training.model, work.names, i, one, y[0], text)
 
     rows = range(start, start + min(n, total))
-    found = [shown(i % total) for i in rows]
-    return {"total": total, "wrong": _first_wrong(now), "samples": found}
+    shown_samples = [shown(i % total) for i in rows]
+    return {"total": total, "wrong": _first_wrong(now), "samples": shown_samples}
 
 
 def _first_wrong(now: Now) -> int | None:
@@ -69,15 +69,15 @@ def step(now: Now, sample: int = 0, at: int | None = None) -> dict[str, Any]:
     """
     inputs, y, masks = now.work.sample(one_of(now, sample))
     model = now.plain_at(at)
-    found = trace(model, inputs, masks, labels=y)
-    p = answer_probabilities(model, found)
+    calls = trace(model, inputs, masks, labels=y)
+    p = answer_probabilities(model, calls)
     best = (-p).argsort(kind="stable")[:CANDIDATES].tolist()
-    nodes = nodes_of(found)
-    gradients: Any = found.gradients or {}
+    nodes = nodes_of(calls)
+    gradients: Any = calls.gradients or {}
     return {
         "step": now.training.step if at is None else at,
         "kept": now.steps(),
-        "loss": found.loss,
+        "loss": calls.loss,
         "prediction": [{"class": now.work.names.answer(k), "p": float(p[k])} for k in best],
         "forward": [_forward(k, node, gradients, now) for k, node in enumerate(nodes)],
         "backward": [
@@ -101,7 +101,7 @@ def _forward(k: int, node: Node, gradients: Any, now: Now) -> dict[str, Any]:
     return {
         **box,
         "before": node.before,
-        "inputs": [tensor(name, each) for name, each in node.inputs],
+        "inputs": [tensor(name, value) for name, value in node.inputs],
         "output": tensor(box["title"], node.output),
         "results": [tensor(box["title"], node.output)],
         "parameters": [
@@ -117,12 +117,14 @@ def _forward(k: int, node: Node, gradients: Any, now: Now) -> dict[str, Any]:
 
 def _backward(k: int, node: Node, gradients: Any, now: Now) -> dict[str, Any]:
     box = _box(k, node, "backward", now)
-    own = [
+    own_gradients = [
         (f"d{letter_of(node.call.name, name)}", gradients[f"{node.call.name}.{name}"])
         for name in _parameters(node, gradients)
     ]
     gradient = tensor(box["title"], node.gradient)
-    results = [tensor(name, each) for name, each in node.results + own if each is not None]
+    results = [
+        tensor(name, value) for name, value in node.results + own_gradients if value is not None
+    ]
     return {**box, "inputs": [gradient], "output": gradient, "results": results, "parameters": []}
 
 
@@ -130,11 +132,11 @@ def _box(k: int, node: Node, way: str, now: Now) -> dict[str, Any]:
     """Return what a node is called, its formula, and the lines that compute it."""
     layer, bug, back = node.call.layer, now.work.settings.bug, way == "backward"
     if node.kind:
-        about, *formulas, name = WORDS["inside"][node.kind]
+        description, *formulas, name = WORDS["inside"][node.kind]
         title, pair = node.kind, _function(name, back)
         lines = pair.__name__, source_of([pair]), place_of(pair)
     else:
-        title, about, *formulas = words_of(node.call.name, layer)
+        title, description, *formulas = words_of(node.call.name, layer)
         kind: Any = type(layer)
         lines = lines_of(kind, way)
     formula, (name, code, source) = formulas[back], lines
@@ -144,7 +146,13 @@ def _box(k: int, node: Node, way: str, now: Now) -> dict[str, Any]:
         source = place_of(wrong.wrong)
     box = {"node": k, "layer": node.call.name, "title": f"d{' ' * (len(title) > 1)}{title}"}
     box |= {} if back else {"title": title}
-    words = {"about": about, "formula": formula, "function": name, "lines": code, "source": source}
+    words = {
+        "about": description,
+        "formula": formula,
+        "function": name,
+        "lines": code,
+        "source": source,
+    }
     return box | words
 
 

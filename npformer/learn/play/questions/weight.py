@@ -48,19 +48,19 @@ def weight(
     direction = np.zeros(parameter.shape)
     direction[place] = 1.0
     with parameters_as(model, lambda flat: to_numpy(flat).astype("float64")):
-        some, gradients = _in_float64(model.batch(*now.work.sample(rows))), Gradients(model)
-        loss = accumulate(model, model.loss, some, Context(), gradients)
+        one_batch, gradients = _in_float64(model.batch(*now.work.sample(rows))), Gradients(model)
+        loss = accumulate(model, model.loss, one_batch, Context(), gradients)
         value, gradient = float(parameter.value[place]), float(gradients[name][place])
 
         def run() -> tuple[Any, Any]:
-            outputs, _ = model.forward(*some.arrays(), some.within(Context()))
-            return model.loss.forward(outputs, *some.targets())  # type: ignore[no-any-return]
+            outputs, _ = model.forward(*one_batch.arrays(), one_batch.within(Context()))
+            return model.loss.forward(outputs, *one_batch.targets())  # type: ignore[no-any-return]
 
         differences = []
         for h in SIZES.tolist():
             sides = central_difference(lambda: run()[0], parameter.value, direction, y=loss, h=h)
-            found = sides.central
-            differences.append({"h": h, "value": found, "error": found - gradient})
+            slope = sides.central
+            differences.append({"h": h, "value": slope, "error": slope - gradient})
         exact = why = None
         try:
             with parameters_as(model, complex_step.guarded):
@@ -89,8 +89,10 @@ def _checked_index(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 def _in_float64(batch: Batch) -> Batch:
     """Return a batch whose vectors are in float64; ids stay as they are."""
     inputs = (
-        replace(each, x=each.x.astype("float64")) if each.x.dtype.kind == "f" else each
-        for each in batch.inputs
+        replace(sequences, x=sequences.x.astype("float64"))
+        if sequences.x.dtype.kind == "f"
+        else sequences
+        for sequences in batch.inputs
     )
     return replace(batch, inputs=tuple(inputs))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.learn.play.seen import Names, attentions
+from npformer.learn.play.model_answers import Names, attentions
 from npformer.learn.play.state import Now
 from npformer.training.generation.choosing import Choice, generators_of
 from npformer.training.generation.texts import tokens_to_avoid
@@ -67,8 +67,8 @@ def _measure(prepared: Any) -> tuple[float, Any]:
     prepared()()
     call = prepared()
     began = time.perf_counter()
-    found = call()
-    return time.perf_counter() - began, found
+    result = call()
+    return time.perf_counter() - began, result
 
 
 def translate(now: Now, source: str) -> dict[str, Any]:
@@ -84,6 +84,6 @@ def translate(now: Now, source: str) -> dict[str, Any]:
     (written,) = model.generate(x)
     target = np.array([[model.begin_id, *written]])[:, : model.decoder_config.max_len]
     words = now.work.names.words(written, targets=True)
-    found = attentions(model, (x, target))
+    attention_maps = attentions(model, (x, target))
     read = ["begin", *words][: target.shape[1]]
-    return {"source": tokens, "target": words, "read": read, "attentions": found}
+    return {"source": tokens, "target": words, "read": read, "attentions": attention_maps}

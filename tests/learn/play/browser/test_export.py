@@ -6,8 +6,8 @@ import pytest
 import npformer as nf
 from npformer.cli import main
 from npformer.learn.play.export import export_page
+from npformer.learn.play.model_answers import Names
 from npformer.learn.play.played import page_of_folder
-from npformer.learn.play.seen import Names
 from tests.learn.play.browser.drawing import DIGITS, draw
 
 pytestmark = pytest.mark.browser

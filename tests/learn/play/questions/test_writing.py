@@ -6,8 +6,8 @@ import numpy as np
 
 import npformer as nf
 from npformer.data.tokenizers import LibraryTokenizer
+from npformer.learn.play.model_answers import Names
 from npformer.learn.play.questions.writing import write
-from npformer.learn.play.seen import Names
 from tests.interop.pieces import PADDED, llama_tokenizer
 
 

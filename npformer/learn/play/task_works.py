@@ -12,7 +12,7 @@ import numpy as np
 from npformer.data.dataset import Dataset
 from npformer.data.tokenizers.tokenizer import check_texts
 from npformer.learn.play.broken import SequenceClassifierWithBug, put_bug
-from npformer.learn.play.seen import Names, estimator_names
+from npformer.learn.play.model_answers import Names, estimator_names
 from npformer.learn.play.settings import TASKS, Settings
 from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.estimators import TextClassifier, TextTranslator, TextWriter
@@ -51,8 +51,8 @@ class Work(ABC):
     def train(self, **options: Any) -> Any:
         """Train from the beginning, or from a checkpoint, and return the history."""
         of = self.settings
-        usual = {"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr, **self.more}
-        return self.fit(usual | options)
+        defaults = {"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr, **self.more}
+        return self.fit(defaults | options)
 
     def fit(self, options: dict[str, Any]) -> Any:
         """Fit the estimator, and return the history."""

@@ -65,30 +65,30 @@ def verdict(dtype: str, precision: str, again: bool = False) -> Verdict:
     """Return the verdict on disk; if there is none, or `again`, that of a child process."""
     if os.environ.get(CHECK_VARIABLE) == "0":
         return {"about": {}, "problems": {}, "seconds": None}
-    about = {what: value for what, value in get_backend("cupy").details() if what != "memory"}
-    about |= {"kernels": digest(), "dtype": dtype, "precision": precision}
-    code = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    environment = {what: value for what, value in get_backend("cupy").details() if what != "memory"}
+    environment |= {"kernels": digest(), "dtype": dtype, "precision": precision}
+    code = hashlib.sha256(json.dumps(environment).encode()).hexdigest()[:16]
     file = folder() / f"kernels-{code}.json"
     if not again:
-        on_disk = _read(file, about)
+        on_disk = _read(file, environment)
         if on_disk is not None:
             return on_disk
     print(  # on a new line, because a progress bar may be on this one
-        f"\nnpformer checks its kernels on {about.get('GPU', 'the GPU')}, in {dtype}, once; "
+        f"\nnpformer checks its kernels on {environment.get('GPU', 'the GPU')}, in {dtype}, once; "
         "compiling them may take a minute",
         file=sys.stderr,
     )
-    new = {"about": about} | _verdict_of_child(dtype, precision)
+    new = {"about": environment} | _verdict_of_child(dtype, precision)
     _write(file, new)
     return new
 
 
 def in_words(verdict: Verdict) -> str:
     """Return which kernels a verdict leaves out, and on what machine."""
-    about = ", ".join(f"{what} {value}" for what, value in verdict["about"].items())
+    environment = ", ".join(f"{what} {value}" for what, value in verdict["about"].items())
     left_out = "; ".join(f"{name or 'all'} ({why})" for name, why in verdict["problems"].items())
     return (
-        f"kernels are left out, the plain functions run in their place: {left_out}. {about}. "
+        f"kernels are left out, the plain functions run in their place: {left_out}. {environment}. "
         "`npformer doctor --report FILE` checks again, and writes a report to send"
     )
 

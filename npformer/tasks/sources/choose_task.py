@@ -9,8 +9,7 @@ from typing import Any
 from npformer.data.cells import parse_number
 from npformer.data.series import steps_of
 from npformer.data.tables import Table, read_table
-from npformer.tasks.sources.file_task import FileTask
-from npformer.tasks.sources.kinds import (
+from npformer.tasks.sources.file_kinds import (
     KINDS,
     OPTIONS,
     USUAL,
@@ -18,6 +17,7 @@ from npformer.tasks.sources.kinds import (
     is_generated,
     is_text_file,
 )
+from npformer.tasks.sources.file_task import FileTask
 from npformer.tasks.sources.text_lines import has_lines
 
 USUAL_PARTS = {"text": {"test": "0.1", "validation": "0.1"}, "unlabelled": {"test": "0.05"}}

@@ -17,7 +17,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import arrays as backends
-from npformer.engine import gpu, kernel_check, verdict
+from npformer.engine import gpu, kernel_check, trusted_kernels
 from npformer.engine.gpu.source import Source
 from npformer.engine.updates import device_generator
 from tests.kernels.gpu import child, emulated
@@ -42,8 +42,8 @@ LEFT_OUT: dict[str, tuple[set[str], str]] = {
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Any]:
     """Return a function that makes this a process that has just begun, in which a break is."""
-    monkeypatch.delenv(verdict.CHECK_VARIABLE)
-    monkeypatch.setenv(verdict.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.delenv(trusted_kernels.CHECK_VARIABLE)
+    monkeypatch.setenv(trusted_kernels.CACHE_VARIABLE, str(tmp_path / "cache"))
     backends.register(child.backend())
     monkeypatch.setattr(Source, "text", Source.text)
     monkeypatch.setattr(emulated, "Memory", emulated.Memory)
@@ -55,10 +55,10 @@ def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
         monkeypatch.setattr(source, "_kernels", {})
 
     def begin(what: str = "nothing") -> None:
-        monkeypatch.setattr(verdict, "_verdicts", {})
+        monkeypatch.setattr(trusted_kernels, "_verdicts", {})
         program = [sys.executable, "-P", "-m", "tests.kernels.gpu.child", what]
         monkeypatch.setattr(
-            verdict, "command_of_check", lambda *arguments: program + list(arguments)
+            trusted_kernels, "command_of_check", lambda *arguments: program + list(arguments)
         )
         here = {"dies": "exception of adam", "hangs": "exception of adam", "start": "nothing"}
         child.BREAKS[here.get(what, what)]()
@@ -78,7 +78,7 @@ def losses(mixer: str = "fourier") -> list[float]:
 
 
 def left_out() -> set[str]:
-    (found,) = verdict._verdicts.values()
+    (found,) = trusted_kernels._verdicts.values()
     return set(found["problems"])
 
 
@@ -89,7 +89,7 @@ def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> No
     with nf.use_kernels(False):
         expected = losses()
     if what == "hangs":
-        monkeypatch.setattr(verdict, "TIMEOUT", 12.0)
+        monkeypatch.setattr(trusted_kernels, "TIMEOUT", 12.0)
         for name in ("sums", "adam"):  # ahead of the child
             emulated.compiled(Source(name).text("f"))
     checked(what)
@@ -105,7 +105,7 @@ def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> No
     assert set(json.loads(file.read_text("utf-8"))["problems"]) == names
 
     # Another process reads the verdict, and warns again.
-    monkeypatch.setattr(verdict, "_verdicts", {})
+    monkeypatch.setattr(trusted_kernels, "_verdicts", {})
     monkeypatch.setattr(subprocess, "run", no_child)
     with pytest.warns(UserWarning, match="are left out") as caught:
         assert losses() == found
@@ -136,33 +136,33 @@ def test_kernels_are_compared_once(what, names, checked, monkeypatch, capsys) ->
         "npformer checks its kernels on an emulated GPU, in float32, once; compiling them may take "
         "a minute"
     ]
-    monkeypatch.setattr(verdict, "_verdicts", {})
+    monkeypatch.setattr(trusted_kernels, "_verdicts", {})
     monkeypatch.setattr(subprocess, "run", no_child)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if names else "error")
-        assert verdict.proven("fourier_mixing", "f")
+        assert trusted_kernels.proven("fourier_mixing", "f")
     assert left_out() == names
-    assert verdict.proven("linear", "f") is (not names)
+    assert trusted_kernels.proven("linear", "f") is (not names)
     assert "checks" not in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_zones_alone_are_no_difference(checked) -> None:
     checked("nothing, on bare memory")
-    assert verdict.proven("linear", "d")
+    assert trusted_kernels.proven("linear", "d")
     assert left_out() == set()
 
 
 def test_both_precisions_are_compared(checked) -> None:
     checked("numbers")
     with nf.use_precision("tf32"), pytest.warns(UserWarning, match="adam_update"):
-        assert not verdict.proven("adam_update", "f")
-    assert list(verdict._verdicts) == [("float32", "tf32")]
+        assert not trusted_kernels.proven("adam_update", "f")
+    assert list(trusted_kernels._verdicts) == [("float32", "tf32")]
 
 
 def test_masks_of_the_host_replace_those_of_a_broken_generator(monkeypatch) -> None:
     broken = {"problems": {"DeviceGenerator": "differs"}}
-    monkeypatch.setattr(verdict, "_verdicts", {("float32", "float32"): broken})
+    monkeypatch.setattr(trusted_kernels, "_verdicts", {("float32", "float32"): broken})
     assert device_generator("cupy", 0) is None
 
 
@@ -179,56 +179,56 @@ def child_says(monkeypatch: pytest.MonkeyPatch, checked: Callable[[str], Any]) -
         return {"problems": {}, "seconds": 1.0, "compiling": 0.0}
 
     checked("nothing")
-    monkeypatch.setattr(verdict, "_verdict_of_child", ask)
+    monkeypatch.setattr(trusted_kernels, "_verdict_of_child", ask)
     return asked
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"about": 1}', "\0\xff"])
 def test_a_damaged_verdict_is_replaced(text, child_says, tmp_path) -> None:
-    expected = verdict.verdict("float32", "float32")
+    expected = trusted_kernels.verdict("float32", "float32")
     (file,) = (tmp_path / "cache").iterdir()
     file.write_text(text, "latin-1")
-    assert verdict.verdict("float32", "float32") == expected
-    assert verdict.verdict("float32", "float32") == expected
+    assert trusted_kernels.verdict("float32", "float32") == expected
+    assert trusted_kernels.verdict("float32", "float32") == expected
     assert len(child_says) == 2
     assert [each.name for each in (tmp_path / "cache").iterdir()] == [file.name]
 
 
 def test_a_verdict_that_cannot_be_kept_is_no_error(child_says, monkeypatch, tmp_path) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv(verdict.CACHE_VARIABLE, str(tmp_path / "file" / "inside"))
+    monkeypatch.setenv(trusted_kernels.CACHE_VARIABLE, str(tmp_path / "file" / "inside"))
     for _ in range(2):
-        assert verdict.verdict("float32", "float32")["problems"] == {}
+        assert trusted_kernels.verdict("float32", "float32")["problems"] == {}
     assert len(child_says) == 2
 
 
 def test_each_device_dtype_and_source_has_a_verdict_of_its_own(child_says, monkeypatch) -> None:
     for dtype in ("float32", "float64", "float32"):
-        verdict.verdict(dtype, "float32")
+        trusted_kernels.verdict(dtype, "float32")
     assert child_says == ["float32", "float64"]
-    monkeypatch.setattr(verdict, "digest", lambda: "other sources")
-    verdict.verdict("float32", "float32")
+    monkeypatch.setattr(trusted_kernels, "digest", lambda: "other sources")
+    trusted_kernels.verdict("float32", "float32")
     backends.register(emulated.backend())
-    verdict.verdict("float32", "float32")
+    trusted_kernels.verdict("float32", "float32")
     assert len(child_says) == 4
-    verdict.verdict("float32", "float32", again=True)
+    trusted_kernels.verdict("float32", "float32", again=True)
     assert len(child_says) == 5
 
 
 def test_nothing_is_checked_on_request(checked, monkeypatch, tmp_path) -> None:
     checked("start")
-    monkeypatch.setenv(verdict.CHECK_VARIABLE, "0")
-    assert verdict.proven("linear", "f")
+    monkeypatch.setenv(trusted_kernels.CHECK_VARIABLE, "0")
+    assert trusted_kernels.proven("linear", "f")
     assert not (tmp_path / "cache").exists()
 
 
 def test_the_folder_is_the_usual_one(monkeypatch, tmp_path) -> None:
-    monkeypatch.delenv(verdict.CACHE_VARIABLE, raising=False)
+    monkeypatch.delenv(trusted_kernels.CACHE_VARIABLE, raising=False)
     variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
     monkeypatch.setenv(variable, str(tmp_path))
-    assert verdict.folder() == tmp_path / "npformer"
+    assert trusted_kernels.folder() == tmp_path / "npformer"
     monkeypatch.delenv(variable)
-    assert verdict.folder() == Path.home() / ".cache" / "npformer"
+    assert trusted_kernels.folder() == Path.home() / ".cache" / "npformer"
 
 
 def test_every_kernel_is_compared() -> None:

@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     estimator: type[Any]
 
 
-TABLE = importlib.resources.files("npformer.tasks.sources") / "kinds.toml"
+TABLE = importlib.resources.files("npformer.tasks.sources") / "file_kinds.toml"
 
 ESTIMATORS = {
     "texts": TextClassifier,

@@ -65,8 +65,8 @@ class Names:
     def text(self, ids: Any) -> str:
         """Return ids as a text, as the tokenizer decodes them; parts of words are left out."""
         if isinstance(self.tokenizer, WordTokenizer):
-            parts = set(self.tokenizer.ngram_ids())
-            return " ".join(self.words(id for id in ids if int(id) not in parts))
+            ngrams = set(self.tokenizer.ngram_ids())
+            return " ".join(self.words(id for id in ids if int(id) not in ngrams))
         if self.tokenizer is not None:
             return self.tokenizer.decode([int(id) for id in ids])
         return " ".join(self.words(ids))
@@ -94,8 +94,8 @@ def tokens_by_id(tokenizer: Tokenizer) -> list[str]:
 
 def estimator_names(estimator: Any) -> Names:
     """Return what the tokens and classes of an estimator are called."""
-    if both := getattr(estimator, "tokenizers_", None):
-        source, target = map(tokens_by_id, both)
+    if tokenizers := getattr(estimator, "tokenizers_", None):
+        source, target = map(tokens_by_id, tokenizers)
         return Names(source, targets=target)
     classes = getattr(estimator, "classes_", None)
     named = None if classes is None else [str(label) for label in classes]
@@ -122,25 +122,25 @@ def answer_of(model: Any, x: np.ndarray, names: Names) -> dict[str, Any]:
     """
     if isinstance(model, EncoderDecoder):
         return _translation(model, x, names)
-    found: dict[str, Any] = {"says": None, "items": []}
+    answer: dict[str, Any] = {"says": None, "items": []}
     if writes := isinstance(model, LanguageModel):
         x = x[: min(SIDE // 2, model.config.max_len)]
     calls = trace(model, x[None].astype(model.dtype) if x.dtype.kind == "f" else x[None])
     if writes:
-        found["says"] = "What comes next, according to the model:"
+        answer["says"] = "What comes next, according to the model:"
         p = answer_probabilities(model, calls)
         best = np.argsort(-p, kind="stable")[:CANDIDATES]
-        found["items"] = _items(p[best], names.words(best))
+        answer["items"] = _items(p[best], names.words(best))
     elif isinstance(model, SequenceClassifier) and not isinstance(model.loss, Classification):
         y = np.ravel(to_numpy(calls[0].output)).tolist()
-        found["says"] = f"The model says {', '.join(f'{each:.4g}' for each in y)}."
+        answer["says"] = f"The model says {', '.join(f'{item:.4g}' for item in y)}."
     elif isinstance(model, SequenceClassifier):
-        found["items"] = _items(answer_probabilities(model, calls), names.classes)
-        said = next(each["name"] for each in found["items"] if each["best"])
-        found["says"] = f"The model says {said}."
+        answer["items"] = _items(answer_probabilities(model, calls), names.classes)
+        likeliest = next(item["name"] for item in answer["items"] if item["best"])
+        answer["says"] = f"The model says {likeliest}."
     words = names.words(x[:SIDE]) if x.ndim == 1 else [f"token {t + 1}" for t in range(len(x))]
     group = {"title": None, "rows": words, "columns": words, "mixing": mixing(calls)}
-    return found | {"groups": [group]}
+    return answer | {"groups": [group]}
 
 
 def answer_probabilities(model: Any, calls: Sequence[Call]) -> np.ndarray:
@@ -153,7 +153,7 @@ def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str
     x = x[x != LEFT_OUT[0]]
     most = min(SIDE // 2, model.config.max_len - 1)  # one less, for the token of the beginning
     written = [int(id) for id in model.generate(x[None], max_len=most)[0]]
-    parts = attentions(model, (x[None], np.array([[1, *written]])))
+    maps = attentions(model, (x[None], np.array([[1, *written]])))
     source, target = names.words(x), ["begin", *names.words(written, targets=True)]
     sides = {
         "encoder": ("The encoder: attention weights within the source", source, source),
@@ -161,7 +161,7 @@ def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str
         "cross": ("Cross-attention: weights of the source for the target", target, source),
     }
     groups = [
-        {"title": title, "rows": rows, "columns": columns, "mixing": parts[side]}
+        {"title": title, "rows": rows, "columns": columns, "mixing": maps[side]}
         for side, (title, rows, columns) in sides.items()
     ]
     says = f"The model writes {names.said(written, targets=True)}."
@@ -183,11 +183,13 @@ def mixing(calls: Iterable[Call]) -> list[dict[str, Any]]:
 
 def attentions(model: EncoderDecoder, x: Any) -> dict[str, list[dict[str, Any]]]:
     """Return the same for the encoder, the decoder, and "cross": what joins them."""
-    found: dict[str, list[dict[str, Any]]] = {"encoder": [], "decoder": [], "cross": []}
-    for each in mixing(trace(model, x)):
-        cross = each["kind"] == CrossAttention.__name__
-        found["cross" if cross else each["layer"].partition(".")[0]].append(each)
-    return found
+    maps: dict[str, list[dict[str, Any]]] = {"encoder": [], "decoder": [], "cross": []}
+    for mixing_of_layer in mixing(trace(model, x)):
+        cross = mixing_of_layer["kind"] == CrossAttention.__name__
+        maps["cross" if cross else mixing_of_layer["layer"].partition(".")[0]].append(
+            mixing_of_layer
+        )
+    return maps
 
 
 def _items(p: np.ndarray, names: Sequence[str] | None) -> list[dict[str, Any]]:
