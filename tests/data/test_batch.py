@@ -1,4 +1,4 @@
-"""Batch: its samples, its lengths, and what is cut of it."""
+"""Batch: selecting samples, lengths, and cutting padding."""
 
 import numpy as np
 import pytest
@@ -17,17 +17,22 @@ def inputs_of_arrays(x, mask=None, types=None):
 
 
 def pairs(n=5, seed=0):
-    """Return a batch with two inputs: of 7 tokens, at most 4 of them kept, and of 9 and 6."""
+    """Return two inputs: of 7 tokens, at most 4 without padding, and of 9 tokens, at most 6."""
     rng = np.random.default_rng(seed)
-    masks = tuple(
-        np.arange(whole) < rng.permutation(np.r_[most, rng.integers(1, most + 1, n - 1)])[:, None]
-        for whole, most in ((7, 4), (9, 6))
-    )
+    first_mask = random_mask(rng, n, length=7, longest=4)
+    second_mask = random_mask(rng, n, length=9, longest=6)
     x = rng.normal(size=(n, 7, A)), rng.normal(size=(n, 9, B))
-    return inputs_of_arrays(x, masks, (rng.integers(0, 2, (n, 7)), None))
+    types = rng.integers(0, 2, (n, 7))
+    return inputs_of_arrays(x, (first_mask, second_mask), (types, None))
 
 
-def test_lengths_reach_the_last_token_that_is_kept():
+def random_mask(rng, n, length, longest):
+    """Return a mask of n random lengths, of which one is `longest` and none is larger."""
+    lengths = rng.permutation(np.r_[longest, rng.integers(1, longest + 1, n - 1)])
+    return np.arange(length) < lengths[:, None]
+
+
+def test_lengths_reach_the_last_token_that_is_not_padding():
     mask = np.array([[1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0]], dtype=bool)
     (inputs,) = inputs_of_arrays(np.zeros((4, 4, 2)), mask)
     np.testing.assert_array_equal(inputs.lengths(), [3, 1, 4, 2])
@@ -40,9 +45,10 @@ def test_only_columns_of_padding_are_cut():
     mask[:, 6:] = False
     (inputs,) = inputs_of_arrays(x, mask, x % 2)
     batch = Batch((inputs,), y, y + 0.5, targets_of=0).cut()
-    (found,) = batch.inputs
-    for array, whole in ((found.x, x), (found.types, x % 2), (found.padding.mask, mask)):
-        np.testing.assert_array_equal(array, whole[:, :6])
+    (cut_inputs,) = batch.inputs
+    np.testing.assert_array_equal(cut_inputs.x, x[:, :6])
+    np.testing.assert_array_equal(cut_inputs.types, x[:, :6] % 2)
+    np.testing.assert_array_equal(cut_inputs.padding.mask, mask[:, :6])
     np.testing.assert_array_equal(batch.y, y[:, :6])
     np.testing.assert_array_equal(batch.weights, y[:, :6] + 0.5)
     assert Batch((inputs,), y[:, 0]).cut().y.shape == (41,)
@@ -53,29 +59,38 @@ def test_only_columns_of_padding_are_cut():
 def test_each_input_is_cut_to_its_own_length(at_least, lengths):
     inputs = pairs()
     batch = Batch(inputs, np.zeros((5, 9)), targets_of=1).cut(at_least)
-    assert tuple(each.length for each in batch.inputs) == lengths
+    assert tuple(sequences.length for sequences in batch.inputs) == lengths
     assert batch.y.shape == (5, lengths[1])
-    for found, whole in zip(batch.inputs, inputs, strict=True):
-        np.testing.assert_array_equal(found.x, whole.x[:, : found.length])
-        np.testing.assert_array_equal(found.lengths(), whole.lengths())
+    for cut_input, full_input in zip(batch.inputs, inputs, strict=True):
+        np.testing.assert_array_equal(cut_input.x, full_input.x[:, : cut_input.length])
+        np.testing.assert_array_equal(cut_input.lengths(), full_input.lengths())
 
 
 def test_an_input_without_padding_is_not_cut():
     first, second = pairs()
     (second,) = inputs_of_arrays(second.x)
     batch = Batch((first, second)).cut()
-    assert [each.length for each in batch.inputs] == [4, 9]
+    assert [sequences.length for sequences in batch.inputs] == [4, 9]
     np.testing.assert_array_equal(batch.lengths()[:, 1], [9] * 5)
     assert Batch((second,)).cut().inputs[0] is second
 
 
-def test_rows_are_those_of_all_inputs_and_targets():
-    batch, rows = Batch(pairs(), np.arange(5), np.arange(5.0), np.arange(5) > 1), np.array([3, 1])
-    some = batch.select(rows)
-    assert len(some) == 2
-    for found, whole in zip(some.inputs, batch.inputs, strict=True):
-        np.testing.assert_array_equal(found.x, whole.x[rows])
-        np.testing.assert_array_equal(found.padding.mask, whole.padding.mask[rows])
-    np.testing.assert_array_equal(some.inputs[0].types, batch.inputs[0].types[rows])
-    for name in ("y", "weights", "counts"):
-        np.testing.assert_array_equal(getattr(some, name), getattr(batch, name)[rows])
+@pytest.fixture
+def batch():
+    return Batch(pairs(), y=np.arange(5), weights=np.arange(5.0), counts=np.arange(5) > 1)
+
+
+def test_selected_rows_are_taken_from_all_inputs(batch):
+    rows = np.array([3, 1])
+    selected = batch.select(rows)
+    assert len(selected) == 2
+    for selected_input, full_input in zip(selected.inputs, batch.inputs, strict=True):
+        np.testing.assert_array_equal(selected_input.x, full_input.x[rows])
+        np.testing.assert_array_equal(selected_input.padding.mask, full_input.padding.mask[rows])
+    np.testing.assert_array_equal(selected.inputs[0].types, batch.inputs[0].types[rows])
+
+
+@pytest.mark.parametrize("name", ["y", "weights", "counts"])
+def test_selected_rows_are_taken_from_targets(batch, name):
+    rows = np.array([3, 1])
+    np.testing.assert_array_equal(getattr(batch.select(rows), name), getattr(batch, name)[rows])

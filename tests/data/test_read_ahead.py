@@ -1,4 +1,4 @@
-"""Reading ahead: the right samples, each read once, by a thread if reading takes long."""
+"""Reading ahead: the right samples, each read once, by a thread if reads are slow."""
 
 import os
 import threading
@@ -13,10 +13,11 @@ from npformer.data.read_ahead import ReadAhead
 
 
 class Files:
-    """Stands for files: notes which rows were read, and by which thread."""
+    """Replaces files: records which rows were read, and by which thread."""
 
     def __init__(self, seconds=0.0):
-        self.seconds, self.reads = seconds, []
+        self.seconds = seconds
+        self.reads = []
 
     def read(self, rows):
         self.reads.append((np.arange(20)[rows].tolist(), threading.current_thread().name))
@@ -25,15 +26,15 @@ class Files:
 
 
 @pytest.fixture
-def always(monkeypatch):
+def always_ahead(monkeypatch):
     monkeypatch.setattr(read_ahead, "SLOW_READ", 0.0)
 
 
-def in_thread(name):
+def is_reader(name):
     return name.startswith("npformer-reader")
 
 
-def test_what_is_expected_is_read_once_by_a_thread(always):
+def test_expected_rows_are_read_once_by_a_thread(always_ahead):
     files, reader = Files(), ReadAhead()
     batches = np.arange(20).reshape(5, 4)
     for k, rows in enumerate(batches):
@@ -41,22 +42,27 @@ def test_what_is_expected_is_read_once_by_a_thread(always):
         if k < 4:
             reader.expect(files.read, batches[k + 1].copy)
     assert [rows for rows, _ in files.reads] == batches.tolist()
-    assert [in_thread(name) for _, name in files.reads] == [False, True, True, True, True]
+    assert [is_reader(name) for _, name in files.reads] == [False, True, True, True, True]
 
 
-def test_other_rows_than_expected(always):
+def test_other_rows_than_expected(always_ahead):
     files, reader = Files(), ReadAhead()
     reader.expect(files.read, np.arange(3).copy)
     np.testing.assert_array_equal(reader.get(files.read, np.arange(4)), 2 * np.arange(4))
     np.testing.assert_array_equal(reader.get(files.read, slice(2, 5)), [4, 6, 8])
-    others = Files()
+
+
+def test_the_expected_rows_of_other_files(always_ahead):
+    files, other_files, reader = Files(), Files(), ReadAhead()
     reader.expect(files.read, np.arange(3).copy)
-    reader.get(others.read, np.arange(3))
-    assert len(others.reads) == 1  # the same rows, and other files
+    reader.get(other_files.read, np.arange(3))
+    assert len(other_files.reads) == 1
 
 
-def test_one_read_at_a_time(always):
-    events, begun, reader = [], threading.Event(), ReadAhead()
+def test_one_read_at_a_time(always_ahead):
+    events = []
+    begun = threading.Event()
+    reader = ReadAhead()
 
     def read(rows):
         events.append("begins")
@@ -70,7 +76,7 @@ def test_one_read_at_a_time(always):
     assert events == ["begins", "ends"] * 2  # the thread's read ends first
 
 
-def test_a_read_that_nobody_wants_any_more_does_not_begin(always):
+def test_a_read_that_is_no_longer_needed_does_not_begin(always_ahead):
     files, reader = Files(), ReadAhead()
     holding = threading.Event()
     reader.expect(lambda rows: holding.wait(30), np.arange(3).copy)
@@ -82,7 +88,7 @@ def test_a_read_that_nobody_wants_any_more_does_not_begin(always):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_child_reads_by_itself(always):
+def test_a_forked_child_reads_by_itself(always_ahead):
     files, reader = Files(), ReadAhead()
     reader.expect(files.read, np.arange(3).copy)
     with warnings.catch_warnings():
@@ -101,7 +107,7 @@ def test_fast_files_need_no_thread(monkeypatch):
     reader.get(files.read, slice(0, 4))
     reader.expect(files.read, np.arange(4, 8).copy)
     reader.get(files.read, np.arange(4, 8))
-    assert not any(in_thread(name) for _, name in files.reads)
+    assert not any(is_reader(name) for _, name in files.reads)
 
 
 def test_slow_files_are_read_while_others_compute():
@@ -110,10 +116,10 @@ def test_slow_files_are_read_while_others_compute():
         reader.get(files.read, np.arange(k, k + 2))
         reader.expect(files.read, np.arange(k + 1, k + 3).copy)
     reader.get(files.read, np.arange(6, 8))
-    assert [in_thread(name) for _, name in files.reads] == [False] + 6 * [True]
+    assert [is_reader(name) for _, name in files.reads] == [False] + 6 * [True]
 
 
-def test_an_error_of_the_thread_reaches_who_asks(always):
+def test_an_error_in_the_thread_reaches_the_caller(always_ahead):
     def fail(rows):
         raise ValueError("the file has changed")
 
@@ -123,7 +129,7 @@ def test_an_error_of_the_thread_reaches_who_asks(always):
         reader.get(fail, np.arange(3))
 
 
-def test_numpy_s_error_settings_are_those_of_who_asks(always):
+def test_the_thread_has_the_numpy_error_settings_of_the_caller(always_ahead):
     reader = ReadAhead()
 
     def divide(rows):
