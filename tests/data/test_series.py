@@ -19,14 +19,24 @@ WALKS = {"id": "walk", "time": "second", "label": "gait"}
 def test_a_table_in_long_form(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(LONG)
-    found = read_series(path, **WALKS)
-    assert found.ids == ["b", "a"]
-    assert found.labels == ["slow", "fast"]
-    assert found.features == ["x", "y"]
-    np.testing.assert_array_equal(found.series[0], [[3, 4], [5, 6]])
-    np.testing.assert_array_equal(found.series[1], [[7, 8], [1, 2]])
-    kept = read_series(path, id="walk", label="gait", features=["y"])
-    np.testing.assert_array_equal(kept.series[0], [[6], [4]])
+    data = read_series(path, **WALKS)
+    assert data.ids == ["b", "a"]
+    assert data.labels == ["slow", "fast"]
+    assert data.features == ["x", "y"]
+    np.testing.assert_array_equal(data.series[0], [[3, 4], [5, 6]])
+    np.testing.assert_array_equal(data.series[1], [[7, 8], [1, 2]])
+
+
+def test_rows_without_a_time_keep_their_order(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(LONG)
+    data = read_series(path, id="walk", label="gait", features=["y"])
+    np.testing.assert_array_equal(data.series[0], [[6], [4]])
+
+
+def test_a_table_without_labels(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(LONG)
     assert read_series(path, id="walk", features=["x"]).labels is None
 
 
@@ -58,7 +68,7 @@ def test_times_are_sorted_as_times(tmp_path, times):
     assert read_times(tmp_path, times[::-1]) == [2, 1, 0]
 
 
-def test_times_of_day_are_taken_in_order_only(tmp_path):
+def test_times_of_day_must_be_in_order(tmp_path):
     assert read_times(tmp_path, ["09:30", "10:00", "11:15"]) == [0, 1, 2]
     assert read_times(tmp_path, ["02:30+02:00", "02:15+01:00"]) == [0, 1]  # of one day
     with pytest.raises(ValueError, match=r"line 3 has the time '00:10' and an earlier row.*dates"):
@@ -88,7 +98,7 @@ def test_times_of_day_are_taken_in_order_only(tmp_path):
         (["01", "1"], "line 3 has the time '1' of an earlier row of series 'a'"),
     ],
 )
-def test_times_that_do_not_sort(tmp_path, times, problem):
+def test_times_that_cannot_be_sorted(tmp_path, times, problem):
     with pytest.raises(ValueError, match=problem):
         read_times(tmp_path, times)
 
@@ -113,16 +123,16 @@ HEADLESS = "1 {0}0.5{0}0.25{0}4\n2{0}7{0}8{0}10.5\n"
 )
 def test_a_table_with_a_series_a_row(tmp_path, name, words, labels):
     (tmp_path / name).write_text(words)
-    found = read_series(tmp_path / name)
-    assert [each.ravel().tolist() for each in found.series] == ROWS
-    assert found.labels == labels
+    data = read_series(tmp_path / name)
+    assert [steps.ravel().tolist() for steps in data.series] == ROWS
+    assert data.labels == labels
 
 
-def test_shorter_series_end_with_nothing(tmp_path):
+def test_shorter_series_end_with_empty_cells(tmp_path):
     (tmp_path / "a.csv").write_text("1,0.5,NaN,\n2,7,8,10\n")
-    found = read_series(tmp_path / "a.csv")
-    assert [each.ravel().tolist() for each in found.series] == [[0.5], [7, 8, 10]]
-    assert found.ids == ["line 1", "line 2"]
+    data = read_series(tmp_path / "a.csv")
+    assert [steps.ravel().tolist() for steps in data.series] == [[0.5], [7, 8, 10]]
+    assert data.ids == ["line 1", "line 2"]
 
 
 SHORT = "1.0,0.5,0.25,{0}\n0.9,0.5,0.5,{1}\n1.0,0.5,0.75,{0}\n"
@@ -146,12 +156,16 @@ HEARTBEATS = "".join(f"{1 if i % 3 else 0.9:e},{i / 7:e},0,{i % 2:e}\n" for i in
 )
 def test_which_end_has_the_labels_without_a_heading(tmp_path, case, words, labels):
     (tmp_path / "a.csv").write_text(words)
-    found = read_series(tmp_path / "a.csv")
-    assert found.labels == labels
+    data = read_series(tmp_path / "a.csv")
+    assert data.labels == labels
     row = [float(word) for word in words.split("\n")[0].split(",") if word.strip("updown")]
-    at_first = case.startswith("as in")
-    expected = row if labels is None or "words" in case else row[at_first : len(row) - 1 + at_first]
-    assert found.series[0].ravel().tolist() == expected
+    if labels is None or "words" in case:  # all numbers are values
+        expected = row
+    elif case.startswith("as in"):
+        expected = row[1:]
+    else:
+        expected = row[:-1]
+    assert data.series[0].ravel().tolist() == expected
 
 
 @pytest.mark.parametrize("begin", [0, 1])
@@ -171,17 +185,30 @@ def test_an_underscore_is_no_part_of_a_number(tmp_path, heading):
         read_series(tmp_path / "a.csv")
 
 
+TWO_POSSIBLE_ENDS = "1,0.5,3\n2,0.25,4\n1,7,3\n"
+
+
 def test_which_end_has_the_labels_is_asked_in_doubt(tmp_path):
-    (tmp_path / "a.csv").write_text("1,0.5,3\n2,0.25,4\n1,7,3\n")
+    (tmp_path / "a.csv").write_text(TWO_POSSIBLE_ENDS)
     with pytest.raises(
         ValueError, match=r"both its first and its last.* label='first' or .*--label"
     ):
         read_series(tmp_path / "a.csv")
-    for label, labels, series in (("first", "121", [0.5, 3]), ("last", "343", [1, 0.5])):
-        found = read_series(tmp_path / "a.csv", label=label)
-        assert found.labels == [*labels]
-        assert found.series[0].ravel().tolist() == series
-    many = "".join(f"{i % 2},0.5,{i}\n" for i in range(20))  # whole numbers that rarely repeat
+
+
+@pytest.mark.parametrize(
+    ("label", "labels", "first_series"),
+    [("first", ["1", "2", "1"], [0.5, 3]), ("last", ["3", "4", "3"], [1, 0.5])],
+)
+def test_the_end_with_the_labels_can_be_named(tmp_path, label, labels, first_series):
+    (tmp_path / "a.csv").write_text(TWO_POSSIBLE_ENDS)
+    data = read_series(tmp_path / "a.csv", label=label)
+    assert data.labels == labels
+    assert data.series[0].ravel().tolist() == first_series
+
+
+def test_whole_numbers_that_rarely_repeat_are_values(tmp_path):
+    many = "".join(f"{i % 2},0.5,{i}\n" for i in range(20))
     (tmp_path / "a.csv").write_text(many)
     assert read_series(tmp_path / "a.csv").labels == ["0", "1"] * 10
 
@@ -220,19 +247,24 @@ def test_wrong_tables(tmp_path, words, settings, problem):
 
 
 @pytest.mark.parametrize("flat", [False, True])
-def test_arrays(tmp_path, flat):
+def test_joined_arrays(tmp_path, flat):
     values = np.arange(10.0) if flat else np.arange(10.0).reshape(5, 2)
     lengths = [4, 6] if flat else [2, 3]
     np.savez(tmp_path / "a.npz", values=values, lengths=lengths, labels=["x", "y"])
-    found = read_series(tmp_path / "a.npz")
-    assert [len(each) for each in found.series] == lengths
-    assert found.labels == ["x", "y"]
-    assert found.series[0].shape[1] == (1 if flat else 2)
-    x = np.zeros((2, 3, 2))
-    np.savez(tmp_path / "b.npz", x=x, lengths=[1, 3])
-    assert [len(each) for each in read_series(tmp_path / "b.npz").series] == [1, 3]
-    np.savez(tmp_path / "c.npz", x=x)
-    assert [len(each) for each in read_series(tmp_path / "c.npz").series] == [3, 3]
+    data = read_series(tmp_path / "a.npz")
+    assert [len(steps) for steps in data.series] == lengths
+    assert data.labels == ["x", "y"]
+    assert data.series[0].shape[1] == (1 if flat else 2)
+
+
+def test_padded_arrays(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.zeros((2, 3, 2)), lengths=[1, 3])
+    assert [len(steps) for steps in read_series(tmp_path / "a.npz").series] == [1, 3]
+
+
+def test_padded_arrays_without_lengths(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.zeros((2, 3, 2)))
+    assert [len(steps) for steps in read_series(tmp_path / "a.npz").series] == [3, 3]
 
 
 @pytest.mark.parametrize(
@@ -255,14 +287,24 @@ def test_wrong_arrays(tmp_path, arrays, problem):
         read_series(tmp_path / "a.npz")
 
 
-def test_what_is_no_file_of_arrays(tmp_path):
+def test_a_file_of_text_has_no_arrays(tmp_path):
     (tmp_path / "a.npz").write_bytes(b"text")
     with pytest.raises(ValueError, match=r"not a \.npz file of plain arrays"):
         read_series(tmp_path / "a.npz")
+
+
+def test_a_file_that_does_not_exist(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         read_series(tmp_path / "b.npz")
+
+
+def test_arrays_of_objects_are_refused(tmp_path):
     np.savez(tmp_path / "c.npz", values=np.array([None]), lengths=[1])
     with pytest.raises(ValueError, match=r"not a \.npz file of plain arrays"):
         read_series(tmp_path / "c.npz")
+
+
+def test_columns_are_refused_for_a_file_of_arrays(tmp_path):
+    np.savez(tmp_path / "c.npz", values=np.array([None]), lengths=[1])
     with pytest.raises(ValueError, match="id is given, which is for tables"):
         read_series(tmp_path / "c.npz", id="a")

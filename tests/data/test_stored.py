@@ -1,4 +1,4 @@
-"""Arrays whose rows lie in several files."""
+"""Arrays whose rows are in several files."""
 
 import numpy as np
 import pytest
@@ -7,23 +7,23 @@ from npformer.data import ShardedArray, sharded, stored
 
 
 @pytest.fixture
-def whole(tmp_path, monkeypatch):
-    """Return an array, of which files x-0 to x-11 hold some rows each, one of them none."""
+def array(tmp_path, monkeypatch):
+    """Return an array whose rows are in files x-0 to x-11; one file has no rows."""
     monkeypatch.chdir(tmp_path)
-    found = np.random.default_rng(0).integers(0, 100, (50, 3))
-    for k, part in enumerate(np.split(found, [1, 3, 3, 10, 12, 20, 30, 35, 36, 40, 49])):
-        np.save(f"x-{k}.npy", part)
-    return found
+    array = np.random.default_rng(0).integers(0, 100, (50, 3))
+    for k, rows in enumerate(np.split(array, [1, 3, 3, 10, 12, 20, 30, 35, 36, 40, 49])):
+        np.save(f"x-{k}.npy", rows)
+    return array
 
 
-def test_the_order_of_files_is_not_that_of_the_folder(tmp_path, monkeypatch):
+def test_the_order_of_files_does_not_depend_on_the_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = ["x.npy", "x-01.npy", "x-1.npy", "x-2.npy", "x-10.npy"]
     for name in names:
         np.save(name, np.array([[names.index(name)]]))
     orders = []
-    for listed in (names, names[::-1]):
-        monkeypatch.setattr(stored.glob, "glob", lambda *_, listed=listed, **__: listed)
+    for folder_order in (names, names[::-1]):
+        monkeypatch.setattr(stored.glob, "glob", lambda *_, order=folder_order, **__: order)
         orders.append(sharded("x*.npy")[:].ravel().tolist())
     assert orders[0] == orders[1]
     assert sorted(orders[0]) == [0, 1, 2, 3, 4]
@@ -46,42 +46,53 @@ def test_the_order_of_files_is_not_that_of_the_folder(tmp_path, monkeypatch):
     ],
     ids=str,
 )
-def test_rows_are_those_of_the_whole(whole, rows):
-    found = sharded("x-*.npy")[rows]
-    expected = whole[:0] if isinstance(rows, list) and not rows else whole[rows]
-    assert type(found) is np.ndarray
-    np.testing.assert_array_equal(found, expected)
+def test_rows_are_read_from_all_files(array, rows):
+    result = sharded("x-*.npy")[rows]
+    expected = array[:0] if isinstance(rows, list) and not rows else array[rows]
+    assert type(result) is np.ndarray
+    np.testing.assert_array_equal(result, expected)
 
 
-def test_it_tells_what_it_is(whole):
-    found = sharded("x-*.npy")
-    assert isinstance(found, ShardedArray)
-    assert (found.shape, found.dtype, found.ndim, len(found)) == ((50, 3), whole.dtype, 2, 50)
-    assert repr(found) == "ShardedArray(12 files, shape=(50, 3), dtype=int64)"
-    np.testing.assert_array_equal(np.asarray(found), whole)
-    assert np.asarray(found, dtype="float32").dtype == "float32"
+def test_a_sharded_array_has_the_attributes_of_an_array(array):
+    shards = sharded("x-*.npy")
+    assert isinstance(shards, ShardedArray)
+    assert (shards.shape, shards.dtype, shards.ndim, len(shards)) == ((50, 3), array.dtype, 2, 50)
+    assert repr(shards) == "ShardedArray(12 files, shape=(50, 3), dtype=int64)"
 
 
-def test_names_are_in_the_order_of_their_numbers_and_a_list_keeps_its_order(whole, tmp_path):
+def test_a_sharded_array_becomes_a_numpy_array(array):
+    shards = sharded("x-*.npy")
+    np.testing.assert_array_equal(np.asarray(shards), array)
+    assert np.asarray(shards, dtype="float32").dtype == "float32"
+
+
+def test_files_are_sorted_by_the_numbers_in_their_names(array):
     assert [file.name for file in sharded("x-*.npy").files] == [f"x-{k}.npy" for k in range(12)]
-    found = sharded([tmp_path / "x-3.npy", "x-0.npy"])
-    np.testing.assert_array_equal(found[:], np.concatenate([whole[3:10], whole[:1]]))
 
 
-def test_few_files_are_open_at_a_time(whole, monkeypatch):
+def test_a_list_of_files_keeps_its_order(array, tmp_path):
+    shards = sharded([tmp_path / "x-3.npy", "x-0.npy"])
+    np.testing.assert_array_equal(shards[:], np.concatenate([array[3:10], array[:1]]))
+
+
+def test_few_files_are_open_at_a_time(array, monkeypatch):
     monkeypatch.setattr(stored, "MOST_OPEN", 2)
-    found = sharded("x-*.npy")
-    np.testing.assert_array_equal(found[:], whole)
-    assert len(found._open) == 2
+    shards = sharded("x-*.npy")
+    np.testing.assert_array_equal(shards[:], array)
+    assert len(shards._open) == 2
 
 
-def test_columns_of_all_rows(whole):
-    found = sharded("x-*.npy")[:, 1:]
-    assert (found.shape, found.ndim, len(found)) == ((50, 2), 2, 50)
+def test_columns_of_all_rows(array):
+    columns = sharded("x-*.npy")[:, 1:]
+    assert (columns.shape, columns.ndim, len(columns)) == ((50, 2), 2, 50)
     for rows in (slice(None), [3, 49], slice(40, 2, -3), []):
-        np.testing.assert_array_equal(found[rows], whole[rows][:, 1:])
+        np.testing.assert_array_equal(columns[rows], array[rows][:, 1:])
+
+
+def test_columns_can_be_chosen_only_once(array):
+    columns = sharded("x-*.npy")[:, 1:]
     with pytest.raises(IndexError, match="expected rows"):
-        found[:, 1:]
+        columns[:, 1:]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +109,7 @@ def test_columns_of_all_rows(whole):
     ],
     ids=str,
 )
-def test_wrong_rows(whole, rows, words):
+def test_wrong_rows(array, rows, words):
     with pytest.raises(IndexError, match=words):
         sharded("x-*.npy")[rows]
 
@@ -121,20 +132,20 @@ def test_wrong_rows(whole, rows, words):
     ],
     ids=str,
 )
-def test_wrong_files(whole, tmp_path, files, error, words):
+def test_wrong_files(array, tmp_path, files, error, words):
     np.save("other.npy", np.zeros((2, 4), int))
     np.save("small.npy", np.zeros((2, 3), "int32"))
     (tmp_path / "words.txt").write_text("no numbers")
     (tmp_path / "empty.npy").write_bytes(b"")
     np.save("objects.npy", np.array([None, "a"], dtype=object))
-    np.savez("several.npz", x=whole)
+    np.savez("several.npz", x=array)
     np.save("number.npy", 3.0)
     with pytest.raises(error, match=words):
         sharded(files)
 
 
-def test_a_file_that_changed_is_told(whole):
-    found = sharded("x-*.npy")
+def test_a_file_that_has_changed_is_reported(array):
+    shards = sharded("x-*.npy")
     np.save("x-3.npy", np.zeros((6, 3), int))
     with pytest.raises(ValueError, match=r"x-3.npy has shape \(6, 3\) .*expected a file that"):
-        found[5]
+        shards[5]

@@ -1,4 +1,4 @@
-"""Tables and texts from files, and what is said of files that are none."""
+"""Tables and texts from files, and messages about wrong files."""
 
 import csv
 import gzip
@@ -23,7 +23,7 @@ def write(path, words, encoding="utf-8"):
     return path
 
 
-def as_csv(delimiter=","):
+def csv_text(delimiter=","):
     words = io.StringIO(newline="")
     writer = csv.DictWriter(words, ["text", "label"], delimiter=delimiter)
     writer.writeheader()
@@ -41,13 +41,15 @@ EXPECTED = ["one, two", 'say "x"\nand y'], ["a", "b"]
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("a.csv", as_csv()),
-        ("a.CSV", as_csv()),
-        ("a.csv", "\ufeff" + as_csv()),
-        *(("a.csv", each) for each in (as_csv(";"), "sep=;\n" + as_csv(";"), as_csv("|"))),
-        ("a.csv", as_csv("\t")),
-        ("a.tsv", as_csv("\t")),
-        ("a.csv.gz", as_csv()),
+        ("a.csv", csv_text()),
+        ("a.CSV", csv_text()),
+        ("a.csv", "\ufeff" + csv_text()),
+        ("a.csv", csv_text(";")),
+        ("a.csv", "sep=;\n" + csv_text(";")),
+        ("a.csv", csv_text("|")),
+        ("a.csv", csv_text("\t")),
+        ("a.tsv", csv_text("\t")),
+        ("a.csv.gz", csv_text()),
         ("a.jsonl", "\n".join(map(json.dumps, ROWS)) + "\n\n"),
         ("a.ndjson.gz", "\n".join(map(json.dumps, ROWS))),
         ("a.json", "\n".join(map(json.dumps, ROWS))),
@@ -55,7 +57,7 @@ EXPECTED = ["one, two", 'say "x"\nand y'], ["a", "b"]
         ("a.json.gz", json.dumps(ROWS)),
     ],
 )
-def test_every_kind_of_file_gives_the_same_columns(tmp_path, name, words):
+def test_every_file_format_gives_the_same_columns(tmp_path, name, words):
     assert columns(read_table(write(tmp_path / name, words))) == EXPECTED
 
 
@@ -65,10 +67,20 @@ def test_parquet(tmp_path):
 
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "a.parquet")
     assert columns(read_table(tmp_path / "a.parquet")) == EXPECTED
-    double = pyarrow.table([["a"], ["b"], ["c"]], names=["text", "x", "x"])
-    parquet.write_table(double, tmp_path / "c.parquet")
+
+
+def test_a_name_of_several_columns_in_parquet_is_refused(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason=NEEDS["pyarrow"])
+    import pyarrow
+
+    table = pyarrow.table([["a"], ["b"], ["c"]], names=["text", "x", "x"])
+    parquet.write_table(table, tmp_path / "c.parquet")
     with pytest.raises(ValueError, match="several columns named 'x'"):
         read_table(tmp_path / "c.parquet").column("x")
+
+
+def test_a_damaged_parquet_file_is_refused(tmp_path):
+    pytest.importorskip("pyarrow.parquet", reason=NEEDS["pyarrow"])
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
     with pytest.raises(ValueError, match=r"b\.parquet cannot be read as a Parquet file"):
         read_table(tmp_path / "b.parquet")
@@ -81,18 +93,33 @@ def test_parquet_without_a_library(tmp_path, monkeypatch):
         read_table(tmp_path / "a.parquet")
 
 
-def test_standard_input_is_read_once_and_without_its_mark(monkeypatch):
-    as_lines = "\n".join(map(json.dumps, ROWS))
-    given = [as_csv().encode(code) for code in ("utf-8-sig", "utf-16", "utf-32")]
-    given += [json.dumps(ROWS).encode(), as_lines.encode(), as_lines.encode("utf-16")]
-    given += [gzip.compress(as_csv().encode())]
-    for content in given:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
-        assert columns(read_table("-")) == columns(read_table("-")) == EXPECTED
-    for content, words in ((b"", "is empty;"), (b"\x1f\x8b", "is not a complete .gz file")):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
-        with pytest.raises(ValueError, match=f"^standard input {words}"):
-            read_table("-")
+JSON_LINES = "\n".join(map(json.dumps, ROWS))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(csv_text().encode("utf-8-sig"), id="csv, utf-8-sig"),
+        pytest.param(csv_text().encode("utf-16"), id="csv, utf-16"),
+        pytest.param(csv_text().encode("utf-32"), id="csv, utf-32"),
+        pytest.param(json.dumps(ROWS).encode(), id="json"),
+        pytest.param(JSON_LINES.encode(), id="json lines"),
+        pytest.param(JSON_LINES.encode("utf-16"), id="json lines, utf-16"),
+        pytest.param(gzip.compress(csv_text().encode()), id="csv, gzip"),
+    ],
+)
+def test_a_table_from_standard_input_can_be_read_again(monkeypatch, content):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert columns(read_table("-")) == columns(read_table("-")) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"), [(b"", "is empty;"), (b"\x1f\x8b", "is not a complete .gz file")]
+)
+def test_wrong_standard_input_is_named(monkeypatch, content, problem):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    with pytest.raises(ValueError, match=f"^standard input {problem}"):
+        read_table("-")
 
 
 def test_another_encoding(tmp_path):
@@ -101,30 +128,56 @@ def test_another_encoding(tmp_path):
     with pytest.raises(ValueError, match=words):
         read_table(path)
     assert read_table(path, encoding="latin-1").texts("text") == ["café"]
-    for wrong in ("utf-9", "undefined", "rot13", "punycode"):
-        with pytest.raises(ValueError, match=r"(?s)expected an encoding .*a\.csv|a\.csv is not in"):
-            read_table(path, encoding=wrong)
+
+
+@pytest.mark.parametrize("encoding", ["utf-9", "undefined", "rot13", "punycode"])
+def test_a_wrong_encoding_is_refused(tmp_path, encoding):
+    path = write(tmp_path / "a.csv", "text,label\ncafé,a\n", "latin-1")
+    with pytest.raises(ValueError, match=r"(?s)expected an encoding .*a\.csv|a\.csv is not in"):
+        read_table(path, encoding=encoding)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
-def test_a_mark_says_the_encoding(tmp_path, encoding):
-    for name, words in (("a.csv", as_csv()), ("a.jsonl", "\n".join(map(json.dumps, ROWS)))):
-        assert columns(read_table(write(tmp_path / name, words, encoding))) == EXPECTED
+@pytest.mark.parametrize(("name", "words"), [("a.csv", csv_text()), ("a.jsonl", JSON_LINES)])
+def test_the_encoding_is_known_by_a_byte_order_mark(tmp_path, encoding, name, words):
+    assert columns(read_table(write(tmp_path / name, words, encoding))) == EXPECTED
+
+
+def test_utf_16_without_a_byte_order_mark_is_explained(tmp_path):
     with pytest.raises(ValueError, match=r"NUL.*encoding='utf-16-le'"):
-        read_table(write(tmp_path / "b.csv", as_csv(), "utf-16-le"))
+        read_table(write(tmp_path / "b.csv", csv_text(), "utf-16-le"))
 
 
-DAMAGED = gzip.compress(as_csv().encode() * 50)
+COMPRESSED = gzip.compress(csv_text().encode() * 50)
 
 
-@pytest.mark.parametrize("place", [0, 3, len(DAMAGED) // 2, len(DAMAGED) - 6, len(DAMAGED) - 2])
-def test_flipped_and_missing_bytes_of_a_compressed_file(tmp_path, place):
-    flipped = DAMAGED[:place] + bytes([DAMAGED[place] ^ 0xFF]) + DAMAGED[place + 1 :]
-    for content in (flipped, DAMAGED[:place] if place else DAMAGED + b"more"):
-        (tmp_path / "a.csv.gz").write_bytes(content)
-        with pytest.raises(ValueError, match=r"a\.csv\.gz is not a complete \.gz file"):
-            read_table(tmp_path / "a.csv.gz")
-    (tmp_path / "a.csv").write_bytes(gzip.compress(as_csv().encode()))  # by its bytes
+POSITIONS = [0, 3, len(COMPRESSED) // 2, len(COMPRESSED) - 6, len(COMPRESSED) - 2]
+
+
+def check_is_damaged(path, content):
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.csv\.gz is not a complete \.gz file"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_a_flipped_byte_of_a_compressed_file(tmp_path, position):
+    flipped = bytes([COMPRESSED[position] ^ 0xFF])
+    content = COMPRESSED[:position] + flipped + COMPRESSED[position + 1 :]
+    check_is_damaged(tmp_path / "a.csv.gz", content)
+
+
+@pytest.mark.parametrize("position", POSITIONS[1:])
+def test_a_compressed_file_that_is_cut_short(tmp_path, position):
+    check_is_damaged(tmp_path / "a.csv.gz", COMPRESSED[:position])
+
+
+def test_a_compressed_file_with_more_bytes_at_its_end(tmp_path):
+    check_is_damaged(tmp_path / "a.csv.gz", COMPRESSED + b"more")
+
+
+def test_a_compressed_file_is_known_by_its_first_bytes(tmp_path):
+    (tmp_path / "a.csv").write_bytes(gzip.compress(csv_text().encode()))
     assert columns(read_table(tmp_path / "a.csv")) == EXPECTED
 
 
@@ -232,13 +285,13 @@ SPAM = 'v1,v2,,,\r\nham,"Go, now",,,\r\nspam,"Win £1000",,,\r\nham,yes, and,,\r
         ("others that share a name", "a,a," + SPAM.replace("\n", "\n1,2,").removesuffix("1,2,")),
     ],
 )
-def test_columns_that_nobody_asks_for_do_not_stand_in_the_way(tmp_path, case, words):
+def test_columns_that_are_not_used_cause_no_error(tmp_path, case, words):
     table = read_table(write(tmp_path / "a.csv", words, "latin-1"), encoding="latin-1")
     assert table.texts("v1") == ["ham", "spam", "ham"]
     assert table.texts("v2") == ["Go, now", "Win £1000", "yes"]
 
 
-def test_a_name_of_several_columns_is_refused_if_asked_for(tmp_path):
+def test_a_name_of_several_columns_is_refused_if_it_is_used(tmp_path):
     table = read_table(write(tmp_path / "a.csv", "text,text,label,,\na,b,c,,d\n"))
     assert [*table.columns] == ["text (column 1)", "text (column 2)", "label", "(column 5)"]
     with pytest.raises(
@@ -248,7 +301,7 @@ def test_a_name_of_several_columns_is_refused_if_asked_for(tmp_path):
     assert table.texts("text (column 2)") == ["b"]
 
 
-def test_a_first_line_that_is_a_row_is_doubted(tmp_path):
+def test_a_first_line_that_may_be_a_row_gives_a_hint(tmp_path):
     table = read_table(write(tmp_path / "a.tsv", "ham\tGo\nspam\tWin\nham\tyes\n"))
     with pytest.raises(ValueError, match=r"Is its first line a row\? 'ham' is in line 3 as well"):
         table.column("label")
@@ -291,7 +344,7 @@ def test_json_by_columns_with_a_name_twice(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_excel_s_line_says_what_stands_between_fields(tmp_path, end):
+def test_a_line_of_excel_sets_the_delimiter(tmp_path, end):
     lines = ["sep=;", "a, b, c;label", "one, two;x", ""]
     table = read_table(write(tmp_path / "a.csv", end.join(lines)))
     assert table.columns == {"a, b, c": ["one, two"], "label": ["x"]}
@@ -299,33 +352,53 @@ def test_excel_s_line_says_what_stands_between_fields(tmp_path, end):
 
 
 @pytest.mark.parametrize("encoding", ["koi8-r", "mac-roman", "gbk", "utf-16"])
-def test_a_mark_and_any_other_encoding_contradict_each_other(tmp_path, encoding):
-    path = write(tmp_path / "a.csv", as_csv(), "utf-8-sig")
+def test_another_encoding_than_that_of_the_mark_is_refused(tmp_path, encoding):
+    path = write(tmp_path / "a.csv", csv_text(), "utf-8-sig")
     with pytest.raises(ValueError, match=rf"begins with the mark of utf-8, and .* {encoding} is"):
         read_table(path, encoding=encoding)
 
 
-def test_a_mark_and_an_encoding_of_its_kind_agree(tmp_path):
-    for mark, encoding in (("utf-8-sig", "utf-8-sig"), ("utf-16", "utf-16"), ("utf-16", "utf-8")):
-        path = write(tmp_path / "a.csv", as_csv(), mark)
-        assert columns(read_table(path, encoding=encoding)) == EXPECTED
-    path.write_bytes(b"\xff\xfe" + as_csv().encode("utf-16-le"))
+@pytest.mark.parametrize(
+    ("mark", "encoding"), [("utf-8-sig", "utf-8-sig"), ("utf-16", "utf-16"), ("utf-16", "utf-8")]
+)
+def test_an_encoding_may_agree_with_the_mark(tmp_path, mark, encoding):
+    path = write(tmp_path / "a.csv", csv_text(), mark)
+    assert columns(read_table(path, encoding=encoding)) == EXPECTED
+
+
+def test_an_encoding_with_a_byte_order_may_agree_with_the_mark(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\xff\xfe" + csv_text().encode("utf-16-le"))
     assert columns(read_table(path, encoding="utf-16-le")) == EXPECTED
 
 
-def test_a_mark_and_another_encoding_contradict_each_other(tmp_path):
-    path = write(tmp_path / "a.csv", as_csv(), "utf-8-sig")
+def test_latin_1_is_refused_for_a_file_with_a_mark(tmp_path):
+    path = write(tmp_path / "a.csv", csv_text(), "utf-8-sig")
     with pytest.raises(ValueError, match=r"begins with the mark of utf-8, and .* latin-1 is given"):
         read_table(path, encoding="latin-1")
-    assert columns(read_table(write(path, "\ufeff" + as_csv(), "utf-8-sig"))) == EXPECTED
 
 
-def test_a_wrong_column_and_a_missing_value(tmp_path):
-    table = read_table(write(tmp_path / "a.jsonl", '{"text": "a", "n": 1}\n{"n": 2.5}'))
+def test_a_second_byte_order_mark_is_ignored(tmp_path):
+    path = tmp_path / "a.csv"
+    assert columns(read_table(write(path, "\ufeff" + csv_text(), "utf-8-sig"))) == EXPECTED
+
+
+@pytest.fixture
+def table(tmp_path):
+    return read_table(write(tmp_path / "a.jsonl", '{"text": "a", "n": 1}\n{"n": 2.5}'))
+
+
+def test_numbers_as_texts(table):
     assert table.texts("n") == ["1", "2.5"]
     assert len(table) == 2
+
+
+def test_an_unknown_column_is_refused(table):
     with pytest.raises(ValueError, match=r"no column 'txt'; it has 'text', 'n'\. Did you mean"):
         table.column("txt")
+
+
+def test_a_missing_value_is_refused(table):
     with pytest.raises(ValueError, match="line 2 has no 'text'"):
         table.texts("text")
 
@@ -340,24 +413,24 @@ def test_a_wrong_column_and_a_missing_value(tmp_path):
         (r'"\ud800"', r"has half of a character in the column 'text': '\\ud800'"),
     ],
 )
-def test_a_value_that_is_no_text(tmp_path, value, problem):
+def test_a_value_that_is_no_string(tmp_path, value, problem):
     table = read_table(write(tmp_path / "a.jsonl", f'{{"text": "a"}}\n{{"text": {value}}}'))
     with pytest.raises(ValueError, match=f"line 2 {problem}"):
         table.texts("text")
 
 
-def test_a_row_is_called_by_the_line_in_which_it_begins(tmp_path):
+def test_a_row_is_named_by_its_first_line(tmp_path):
     table = read_table(write(tmp_path / "a.csv", 'text,label\n"a\nb",x\n\nc,y\n'))
     assert [table.place(row) for row in range(2)] == ["line 2", "line 5"]
 
 
-def test_names_say_the_kind():
+def test_the_format_of_a_table_by_its_name():
     assert table_format(Path("a.b.TSV.gz")) == "csv"
     assert table_format(Path("a sentence.")) is None
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_line_ends_and_marks_do_not_count(tmp_path, suffix):
+def test_a_text_is_read_without_carriage_returns_and_mark(tmp_path, suffix):
     text = "Straße\nund Brücke\n"
     content = text.replace("\n", "\r\n").encode("utf-8-sig")
     path = tmp_path / f"text.txt{suffix}"
@@ -365,11 +438,17 @@ def test_line_ends_and_marks_do_not_count(tmp_path, suffix):
     assert read_text(path) == text
 
 
-def test_what_is_no_file_is_named(tmp_path):
+def test_a_folder_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="is a folder; expected a file"):
         read_text(tmp_path)
+
+
+def test_a_file_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist; expected a file"):
         read_text(tmp_path / "none.txt")
-    os.mkfifo(tmp_path / "pipe.txt")  # to open it would be to wait
+
+
+def test_a_pipe_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")  # opening it would wait forever
     with pytest.raises(FileNotFoundError, match="is no regular file; expected a file"):
         read_text(tmp_path / "pipe.txt")

@@ -1,10 +1,10 @@
-"""SpellingTokenizer: its tokens are the text."""
+"""SpellingTokenizer: the joined tokens are the text."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npformer.data.tokenizers import SpellingTokenizer, train_writing_tokenizer
+from npformer.data.tokenizers import SpellingTokenizer, WordTokenizer, train_writing_tokenizer
 from tests.needs import NEEDS
 
 TEXT = "The cat's mat. The dog -- the cat's, 12 times!\n\tYes,  the cat's."
@@ -28,35 +28,42 @@ def test_frequent_words_are_tokens():
 
 
 @given(st.text(alphabet=sorted(set(TEXT)), max_size=60))
-def test_any_text_of_known_characters_comes_back(text):
+def test_a_text_of_known_characters_is_decoded_exactly(text):
     for words in (False, True):
         tokenizer = SpellingTokenizer.train([TEXT], words=words)
         assert tokenizer.decode(tokenizer.ids(text)) == text
 
 
-def test_bytes_come_back():
+def test_byte_level_bpe_decodes_exactly():
     pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     tokenizer = train_writing_tokenizer("bpe", [TEXT], 300)
     assert tokenizer.decode([tokenizer.begin_id, *tokenizer.ids(TEXT), tokenizer.end_id]) == TEXT
     assert tokenizer.decode(tokenizer.ids("größe 😀")) == "größe 😀"
 
 
-def test_mistakes_are_said():
+def test_a_token_that_occurs_twice_is_refused():
     with pytest.raises(ValueError, match="'a' is there more than once"):
         SpellingTokenizer(["a"], ["a"])
+
+
+def test_no_characters_are_refused():
     with pytest.raises(ValueError, match="the number of characters is 0"):
         SpellingTokenizer([])
+
+
+def test_an_unknown_tokenizer_is_refused():
     with pytest.raises(ValueError, match="tokenizer is 'letters'"):
         train_writing_tokenizer("letters", ["a"])
-    from npformer.data.tokenizers import WordTokenizer
 
+
+def test_a_word_tokenizer_cannot_decode():
     with pytest.raises(TypeError, match="does not keep spaces"):
         WordTokenizer(["a"]).decode([2])
 
 
 @pytest.mark.parametrize("text", ["हिन्दी भाषा", "שָׁלוֹם עוֹלָם", "می\u200cشود من", "สวัสดี ครับ"])
 def test_words_with_marks_are_tokens(text):
-    made = SpellingTokenizer.train([f"{text} {text} {text}"], words=True)
+    tokenizer = SpellingTokenizer.train([f"{text} {text} {text}"], words=True)
     words = text.split(" ")
-    assert made.tokens(made.ids(f" {text}")) == [f" {word}" for word in words]
-    assert made.decode(made.ids(text)) == text
+    assert tokenizer.tokens(tokenizer.ids(f" {text}")) == [f" {word}" for word in words]
+    assert tokenizer.decode(tokenizer.ids(text)) == text

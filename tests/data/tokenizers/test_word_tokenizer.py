@@ -9,14 +9,25 @@ from npformer.data.tokenizers.word_tokenizer import ngrams_of, split
 from npformer.interop.tokenizers import tokenizer_of
 
 
-def test_words_apostrophes_signs_and_characters_without_spaces():
-    assert split("Don't stop, it\u2019s 9.5!") == [
-        "don't", "stop", ",", "it\u2019s", "9", ".", "5", "!",
-    ]  # fmt: skip
-    assert split("我爱你 abcわ") == ["我", "爱", "你", "abc", "わ"]
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don't stop, it\u2019s 9.5!", ["don't", "stop", ",", "it\u2019s", "9", ".", "5", "!"]),
+        ("我爱你 abcわ", ["我", "爱", "你", "abc", "わ"]),
+        (" \n\t ", []),
+    ],
+    ids=["apostrophes and signs", "characters without spaces", "only spaces"],
+)
+def test_words_of_a_text(text, words):
+    assert split(text) == words
+
+
+def test_composed_and_decomposed_letters_are_equal():
     assert split("naïve") == split("nai\u0308ve")
+
+
+def test_upper_case_can_be_preserved():
     assert split("Big", lower=False) == ["Big"]
-    assert split(" \n\t ") == []
 
 
 WORDS = {
@@ -50,47 +61,71 @@ def test_a_word_ends_where_unicode_says(language):
     assert split(text.replace(" ", ", ")) == text.replace(" ", " , ").split()
 
 
-def test_invisible_spaces_divide_words_and_flags_are_pairs():
+def test_invisible_spaces_divide_words():
     assert split("ភាសា\u200bខ្មែរ") == ["ភាសា", "ខ្មែរ"]
+
+
+def test_each_flag_is_a_token():
     flags = ["\U0001f1e9\U0001f1ea", "\U0001f1eb\U0001f1f7"]
     assert split("".join(flags)) == flags
-    assert split("\u0301 a") == ["\u0301", "a"]  # a mark of nothing
+
+
+def test_a_mark_without_a_letter_is_a_token():
+    assert split("\u0301 a") == ["\u0301", "a"]
+
+
+def test_quotation_marks_are_tokens():
     assert split('say "no"') == ["say", '"', "no", '"']
 
 
 def test_the_vocabulary_is_ranked_by_frequency_then_by_letters():
-    made = WordTokenizer.train(["b a c", "c b", "c d"])
-    assert made.vocabulary == ["[PAD]", "[UNK]", "c", "b", "a", "d"]
+    tokenizer = WordTokenizer.train(["b a c", "c b", "c d"])
+    assert tokenizer.vocabulary == ["[PAD]", "[UNK]", "c", "b", "a", "d"]
     assert WordTokenizer.train(["b a c", "c b"], min_count=2).vocabulary[2:] == ["b", "c"]
     assert WordTokenizer.train(["b a c", "c b"], vocab_size=3).vocabulary[2:] == ["b"]
 
 
-def test_rows_are_padded_and_masked():
-    made = WordTokenizer(["a", "b"])
-    ids, mask = made.encode(["a b a", "", "b what"])
+def test_rows_have_padding_with_a_mask():
+    ids, mask = WordTokenizer(["a", "b"]).encode(["a b a", "", "b what"])
     np.testing.assert_array_equal(ids, [[2, 3, 2], [1, 0, 0], [3, 1, 0]])
     np.testing.assert_array_equal(mask, [[1, 1, 1], [1, 0, 0], [1, 1, 0]])
     assert ids.dtype == "int64"
-    assert made.encode(["a b a"], max_len=2)[0].tolist() == [[2, 3]]
-    assert made.encode([])[0].shape == (0, 1)
-    assert made.tokens([0, 3, 1]) == ["[PAD]", "b", "[UNK]"]
+
+
+def test_a_text_is_cut_at_the_maximum_length():
+    ids, _ = WordTokenizer(["a", "b"]).encode(["a b a"], max_len=2)
+    assert ids.tolist() == [[2, 3]]
+
+
+def test_no_texts_give_no_rows():
+    ids, _ = WordTokenizer(["a", "b"]).encode([])
+    assert ids.shape == (0, 1)
+
+
+def test_tokens_of_ids():
+    assert WordTokenizer(["a", "b"]).tokens([0, 3, 1]) == ["[PAD]", "b", "[UNK]"]
 
 
 def test_parts_of_words_follow_the_words():
     assert ngrams_of("words", 4) == ["#<wor", "#word", "#ords", "#rds>"]
     assert ngrams_of("an", 4) == []
-    made = WordTokenizer.train(["big words", "swords cut", "swords"], ngrams=4)
-    assert made.tokens(made.ids("words")) == ["words", "#word", "#ords", "#rds>"]  # "#<wor" is once
-    assert made.tokens(made.ids("crosswords!"))[2:] == ["#word", "#ords", "#rds>"]
-    assert made.tokens(made.ids("words big", max_len=3)) == ["words", "big", "#word"]
-    assert tokenizer_of(made.to_dict()).ids("swords") == made.ids("swords")
+    tokenizer = WordTokenizer.train(["big words", "swords cut", "swords"], ngrams=4)
+    assert tokenizer.tokens(tokenizer.ids("words")) == [
+        "words",
+        "#word",
+        "#ords",
+        "#rds>",
+    ]  # "#<wor" is once
+    assert tokenizer.tokens(tokenizer.ids("crosswords!"))[2:] == ["#word", "#ords", "#rds>"]
+    assert tokenizer.tokens(tokenizer.ids("words big", max_len=3)) == ["words", "big", "#word"]
+    assert tokenizer_of(tokenizer.to_dict()).ids("swords") == tokenizer.ids("swords")
 
 
-def test_it_comes_back_from_json():
-    made = WordTokenizer.train(["Ein Wort", "我"], lower=False)
-    back = tokenizer_of(json.loads(json.dumps(made.to_dict())))
-    assert back.to_dict() == made.to_dict()
-    assert back.vocab_size == made.vocab_size == 5
+def test_a_word_tokenizer_can_be_stored_as_json():
+    tokenizer = WordTokenizer.train(["Ein Wort", "我"], lower=False)
+    restored = tokenizer_of(json.loads(json.dumps(tokenizer.to_dict())))
+    assert restored.to_dict() == tokenizer.to_dict()
+    assert restored.vocab_size == tokenizer.vocab_size == 5
 
 
 @pytest.mark.parametrize(
