@@ -34,8 +34,10 @@ SIZES = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 16}
 
 def config_of(kind, **changes):
     architecture = ARCHITECTURES[kind]
-    types = {"n_token_types": 2} if "n_token_types" in architecture.settings else {}
-    return nf.EncoderConfig(**SIZES | types | dict(architecture.fixed) | changes)
+    settings = SIZES | dict(architecture.fixed)
+    if "n_token_types" in architecture.settings:
+        settings["n_token_types"] = 2
+    return nf.EncoderConfig(**settings | changes)
 
 
 def vocabulary(folder):
@@ -51,8 +53,9 @@ def random_model(kind, pooling=None, dtype="float64", **changes):
         pooler = "pool.dense" in ARCHITECTURES[kind].layers
         model = nf.TextEncoder(config, len(WORDS), pooler=pooler, dtype=dtype)
     else:
-        kind = {"vocab_size": len(WORDS), "pooling": pooling, "dtype": dtype}
-        model = nf.SequenceClassifier(config, 3, **kind)
+        model = nf.SequenceClassifier(
+            config, 3, vocab_size=len(WORDS), pooling=pooling, dtype=dtype
+        )
     rng = np.random.default_rng(0)
     for name, value in model.parameters().items():
         value[...] = rng.normal(float(name.endswith("gamma")), 0.3, value.shape)
@@ -62,6 +65,8 @@ def random_model(kind, pooling=None, dtype="float64", **changes):
 def tiny(folder, kind="bert", *, pooling=None, tokenizer=True, **changes):
     """Write a folder of a family, and return the model in it."""
     model = random_model(kind, pooling, **changes)
-    made = vocabulary(folder.with_name(f"{folder.name}-vocabulary")) if tokenizer else None
-    save_pretrained(model, folder, architecture=kind, tokenizer=made)
+    library_tokenizer = None
+    if tokenizer:
+        library_tokenizer = vocabulary(folder.with_name(f"{folder.name}-vocabulary"))
+    save_pretrained(model, folder, architecture=kind, tokenizer=library_tokenizer)
     return model

@@ -1,4 +1,4 @@
-"""A small tokenizer of SentencePiece's kind, as the folders of Llama 2 have it, and a model."""
+"""A small tokenizer like that of Llama 2, by SentencePiece, and a model."""
 
 import json
 
@@ -42,9 +42,14 @@ def llama_tokenizer(begins=True, prefix="normalizer"):
             prepend_scheme=prefix, split=False
         )
     decoders = tokenizers.decoders
-    space, strip = decoders.Replace("\u2581", " "), decoders.Strip(" ", 1, 0)
-    parts = [space, decoders.ByteFallback(), decoders.Fuse(), strip]
-    library.decoder = decoders.Sequence(parts)
+    library.decoder = decoders.Sequence(
+        [
+            decoders.Replace("\u2581", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
     if begins:
         library.post_processor = tokenizers.processors.TemplateProcessing(
             single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 1)]

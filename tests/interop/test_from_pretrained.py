@@ -30,45 +30,49 @@ def folder(tmp_path):
     return tmp_path / "bert"
 
 
-def changed(folder, name="config.json", /, **changes):
-    """Change a file of names and values; None takes a key out."""
+def edit(folder, name="config.json", /, **changes):
+    """Change a JSON file of names and values; None removes a key."""
     file = folder / name
     content = json.loads(file.read_text()) if file.exists() else {}
-    content = {k: v for k, v in (content | changes).items() if v is not None}
+    content |= changes
+    content = {key: value for key, value in content.items() if value is not None}
     file.write_text(json.dumps(content))
     return folder
 
 
-def raw(kind, bits):
+def safetensors_bytes(kind, bits):
     """Return a safetensors file of numbers that NumPy does not have."""
-    table, at = {}, 0
+    table = {}
+    begin = 0
     for name, array in bits.items():
-        end = at + array.nbytes
-        table[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [at, end]}
-        at = end
+        end = begin + array.nbytes
+        table[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [begin, end]}
+        begin = end
     header = json.dumps(table).encode()
     data = b"".join(array.tobytes() for array in bits.values())
     return len(header).to_bytes(8, "little") + header + data
 
 
-def same_weights(one, other):
-    ours, theirs = one.named_parameters(), other.named_parameters()
-    assert ours.keys() == theirs.keys()
-    for name, parameter in ours.items():
-        np.testing.assert_array_equal(parameter.value, theirs[name].value, err_msg=name)
+def check_same_weights(one, other):
+    parameters = one.named_parameters()
+    other_parameters = other.named_parameters()
+    assert parameters.keys() == other_parameters.keys()
+    for name, parameter in parameters.items():
+        other_value = other_parameters[name].value
+        np.testing.assert_array_equal(parameter.value, other_value, err_msg=name)
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_every_family_is_written_and_read(kind, tmp_path):
     model = tiny(tmp_path / "one", kind)
-    found = nf.from_pretrained(tmp_path / "one")
-    assert isinstance(found, PretrainedEncoder)
-    assert found.architecture is ARCHITECTURES[kind]
-    assert found.encoder.dtype == "float64"
-    assert found.max_len == found.encoder.config.max_len == SIZES["max_len"]
-    same_weights(found.encoder, model)
-    found.save(tmp_path / "two")
-    same_weights(nf.from_pretrained(tmp_path / "two").encoder, model)
+    pretrained = nf.from_pretrained(tmp_path / "one")
+    assert isinstance(pretrained, PretrainedEncoder)
+    assert pretrained.architecture is ARCHITECTURES[kind]
+    assert pretrained.encoder.dtype == "float64"
+    assert pretrained.max_len == pretrained.encoder.config.max_len == SIZES["max_len"]
+    check_same_weights(pretrained.encoder, model)
+    pretrained.save(tmp_path / "two")
+    check_same_weights(nf.from_pretrained(tmp_path / "two").encoder, model)
     files = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
     assert {file.name for file in (tmp_path / "two").iterdir()} == files
 
@@ -76,18 +80,18 @@ def test_every_family_is_written_and_read(kind, tmp_path):
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_every_family_has_heads(kind, tmp_path):
     for i, head in enumerate(ARCHITECTURES[kind].heads):
-        place = tmp_path / f"{i} {head.task}"
-        model = tiny(place, kind, pooling=head.pooling)
-        found = nf.from_pretrained(place)
-        assert found.classes == ["LABEL_0", "LABEL_1", "LABEL_2"]
-        same_weights(found.classifier(), model)
-        found.save(place / "again", classes=["x", "y", "z"])
-        again = nf.from_pretrained(place / "again")
-        assert again.classes == ["x", "y", "z"]
-        same_weights(again.classifier(), model)
+        folder = tmp_path / f"{i} {head.task}"
+        model = tiny(folder, kind, pooling=head.pooling)
+        pretrained = nf.from_pretrained(folder)
+        assert pretrained.classes == ["LABEL_0", "LABEL_1", "LABEL_2"]
+        check_same_weights(pretrained.classifier(), model)
+        pretrained.save(folder / "rewritten", classes=["x", "y", "z"])
+        rewritten = nf.from_pretrained(folder / "rewritten")
+        assert rewritten.classes == ["x", "y", "z"]
+        check_same_weights(rewritten.classifier(), model)
 
 
-def test_the_first_positions_of_roberta_are_cut_off_and_put_back(tmp_path):
+def test_the_unused_positions_of_roberta_are_preserved(tmp_path):
     model = tiny(tmp_path / "one", "roberta")
     name = "embeddings.position_embeddings.weight"
     state = load_file(tmp_path / "one" / "model.safetensors")
@@ -96,11 +100,11 @@ def test_the_first_positions_of_roberta_are_cut_off_and_put_back(tmp_path):
     assert not state[name][: padding_id + 1].any()
     state[name][: padding_id + 1] = 7.0
     save_file(state, tmp_path / "one" / "model.safetensors")
-    found = nf.from_pretrained(tmp_path / "one")
-    same_weights(found.encoder, model)
-    found.save(tmp_path / "two")
-    back = load_file(tmp_path / "two" / "model.safetensors")
-    np.testing.assert_array_equal(back[name], state[name])
+    pretrained = nf.from_pretrained(tmp_path / "one")
+    check_same_weights(pretrained.encoder, model)
+    pretrained.save(tmp_path / "two")
+    rewritten = load_file(tmp_path / "two" / "model.safetensors")
+    np.testing.assert_array_equal(rewritten[name], state[name])
 
 
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "fnet", "modernbert"])
@@ -109,14 +113,19 @@ def test_a_family_is_found_by_its_settings(tmp_path, kind):
     assert nf.from_pretrained(tmp_path).architecture.model_type == kind
 
 
-def test_the_dtype_is_the_file_s_or_the_one_asked_for_and_is_written(folder, tmp_path):
-    for dtype in (None, "float32", "float64"):
-        assert nf.from_pretrained(folder, dtype).encoder.dtype == (dtype or "float64")
-    more(folder, {"embeddings.LayerNorm.bias": 1e300})
+@pytest.mark.parametrize("dtype", [None, "float32", "float64"])
+def test_the_dtype_is_that_of_the_file_unless_it_is_given(folder, dtype):
+    assert nf.from_pretrained(folder, dtype).encoder.dtype == (dtype or "float64")
+
+
+def test_numbers_that_float32_cannot_hold_are_refused(folder):
+    set_arrays(folder, {"embeddings.LayerNorm.bias": 1e300})
     with pytest.raises(ValueError, match=r"infinity in embeddings\.LayerNorm\.bias, as float32"):
         nf.from_pretrained(folder, "float32")
-    more(folder, {"embeddings.LayerNorm.bias": 1.0})
-    changed(folder, torch_dtype="float16", dtype="float16")
+
+
+def test_the_dtype_of_the_model_is_written(folder, tmp_path):
+    edit(folder, torch_dtype="float16", dtype="float16")
     nf.from_pretrained(folder, "float32").save(tmp_path / "written")
     config = json.loads((tmp_path / "written" / "config.json").read_text())
     assert config["dtype"] == "float32"
@@ -132,18 +141,20 @@ def test_half_precision_becomes_float32(folder, kind):
         save_file({name: array.astype("float16") for name, array in state.items()}, file)
         expected = table.astype("float16").astype("float32")
     else:
-        upper = {name: (a.view("uint32") >> 16).astype("uint16") for name, a in state.items()}
-        file.write_bytes(raw("BF16", upper))
+        upper = {
+            name: (array.view("uint32") >> 16).astype("uint16") for name, array in state.items()
+        }
+        file.write_bytes(safetensors_bytes("BF16", upper))
         expected = (table.view("uint32") >> 16 << 16).view("float32")
-    found = nf.from_pretrained(folder).encoder
-    assert found.dtype == "float32"
-    np.testing.assert_array_equal(found.parameters()["embed.tokens.weight"], expected)
+    encoder = nf.from_pretrained(folder).encoder
+    assert encoder.dtype == "float32"
+    np.testing.assert_array_equal(encoder.parameters()["embed.tokens.weight"], expected)
 
 
-def test_what_an_older_configuration_leaves_out_has_its_usual_meaning(folder):
-    changed(folder, layer_norm_eps=1e-12)
+def test_settings_that_an_older_configuration_lacks_have_default_values(folder):
+    edit(folder, layer_norm_eps=1e-12)
     before = nf.from_pretrained(folder)
-    changed(folder, layer_norm_eps=None, pad_token_id=None, hidden_act=None)
+    edit(folder, layer_norm_eps=None, pad_token_id=None, hidden_act=None)
     np.testing.assert_array_equal(nf.from_pretrained(folder).embed(TEXTS), before.embed(TEXTS))
 
 
@@ -160,39 +171,52 @@ def test_texts_become_ids(folder):
 def test_a_vector_does_not_depend_on_its_neighbours(tmp_path):
     for kind in ARCHITECTURES:
         tiny(tmp_path / kind, kind)
-        found = nf.from_pretrained(tmp_path / kind)
-        together = found.embed(TEXTS)
+        pretrained = nf.from_pretrained(tmp_path / kind)
+        together = pretrained.embed(TEXTS)
         assert together.shape == (4, 8)
         for size in (1, 2, 3):
-            np.testing.assert_allclose(found.embed(TEXTS, batch_size=size), together, rtol=1e-12)
-        hidden = found.hidden(TEXTS)
-        ids, mask, types = found.encode(TEXTS)
+            np.testing.assert_allclose(
+                pretrained.embed(TEXTS, batch_size=size), together, rtol=1e-12
+            )
+        hidden = pretrained.hidden(TEXTS)
+        ids, mask, types = pretrained.encode(TEXTS)
         assert [len(rows) for rows in hidden] == mask.sum(axis=1).tolist()
-        expected = found.encoder(ids, mask, types).hidden
+        expected = pretrained.encoder(ids, mask, types).hidden
         for i, rows in enumerate(hidden):
             np.testing.assert_allclose(rows, expected[i][mask[i]], rtol=1e-10, atol=1e-13)
             np.testing.assert_allclose(rows.mean(axis=0), together[i], rtol=1e-10, atol=1e-13)
-    assert found.embed([]).shape == (0, 8)
-    assert found.hidden([]) == []
+    assert pretrained.embed([]).shape == (0, 8)
+    assert pretrained.hidden([]) == []
 
 
-def test_the_length_is_the_smallest_that_a_file_states(folder):
+def test_the_maximum_length_is_the_smallest_in_a_file(folder):
     assert nf.from_pretrained(folder).max_len == 16
-    changed(folder, "tokenizer_config.json", model_max_length=9)
+    edit(folder, "tokenizer_config.json", model_max_length=9)
     assert nf.from_pretrained(folder).max_len == 9
     assert nf.from_pretrained(folder, max_len=12).max_len == 12
-    changed(folder, "tokenizer_config.json", model_max_length=10**30)
+    edit(folder, "tokenizer_config.json", model_max_length=10**30)
     assert nf.from_pretrained(folder).max_len == 16
-    changed(folder, "sentence_bert_config.json", max_seq_length=7)
-    found = nf.from_pretrained(folder)
-    assert found.max_len == 7
+    edit(folder, "sentence_bert_config.json", max_seq_length=7)
+    assert nf.from_pretrained(folder).max_len == 7
+
+
+def test_a_text_that_is_cut_gives_a_warning(folder):
+    pretrained = nf.from_pretrained(folder, max_len=7)
     with pytest.warns(UserWarning, match="1 of 2 texts have more than max_len = 7 tokens, at most"):
-        ids, _, _ = found.encode(["the cat sat on the mat", "a dog"])
-    found.encode(["the cat sat on the", "a dog"])  # of just this length: no warning
-    assert found.tokenizer.tokens(ids[0]) == ["[CLS]", "the", "cat", "sat", "on", "the", "[SEP]"]
+        ids, _, _ = pretrained.encode(["the cat sat on the mat", "a dog"])
+    pretrained.encode(["the cat sat on the", "a dog"])  # of just this length: no warning
+    assert pretrained.tokenizer.tokens(ids[0]) == [
+        "[CLS]",
+        "the",
+        "cat",
+        "sat",
+        "on",
+        "the",
+        "[SEP]",
+    ]
 
 
-OF_THEM = "sentence_transformers.models"
+THEIR_MODULES = "sentence_transformers.models"
 
 
 def sentence_encoder(folder, *kinds, modes=("mean_tokens",), path="1_Pooling"):
@@ -205,7 +229,7 @@ def sentence_encoder(folder, *kinds, modes=("mean_tokens",), path="1_Pooling"):
                 "idx": i,
                 "name": str(i),
                 "path": paths.get(kind, f"{i}_{kind}"),
-                "type": f"{OF_THEM}.{kind}",
+                "type": f"{THEIR_MODULES}.{kind}",
             }
         )
     (folder / "modules.json").write_text(json.dumps(modules))
@@ -215,39 +239,39 @@ def sentence_encoder(folder, *kinds, modes=("mean_tokens",), path="1_Pooling"):
     return folder
 
 
-def test_a_sentence_encoder_s_vectors_have_norm_1(folder, tmp_path):
-    plain = nf.from_pretrained(folder).embed(TEXTS)
-    found = nf.from_pretrained(sentence_encoder(folder))
-    assert found.settings.normalize
-    norms = np.linalg.norm(plain, axis=1, keepdims=True)
-    np.testing.assert_allclose(found.embed(TEXTS), plain / norms, rtol=1e-12)
-    found.save(tmp_path / "again")
-    again = nf.from_pretrained(tmp_path / "again")
-    assert again.settings == found.settings
-    np.testing.assert_array_equal(again.embed(TEXTS), found.embed(TEXTS))
-    np.testing.assert_array_equal(nf.from_pretrained(folder, normalize=False).embed(TEXTS), plain)
+def test_vectors_of_a_sentence_encoder_have_norm_1(folder, tmp_path):
+    vectors = nf.from_pretrained(folder).embed(TEXTS)
+    pretrained = nf.from_pretrained(sentence_encoder(folder))
+    assert pretrained.settings.normalize
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(pretrained.embed(TEXTS), vectors / norms, rtol=1e-12)
+    pretrained.save(tmp_path / "rewritten")
+    rewritten = nf.from_pretrained(tmp_path / "rewritten")
+    assert rewritten.settings == pretrained.settings
+    np.testing.assert_array_equal(rewritten.embed(TEXTS), pretrained.embed(TEXTS))
+    np.testing.assert_array_equal(nf.from_pretrained(folder, normalize=False).embed(TEXTS), vectors)
 
 
-def test_without_normalize_they_are_as_they_come(folder):
+def test_vectors_are_not_normalized_without_the_module_normalize(folder):
     sentence_encoder(folder, "Transformer", "Pooling", modes=())
-    changed(folder, "1_Pooling/config.json", pooling_mode="cls")  # newer files say it like this
-    found = nf.from_pretrained(folder)
-    assert (found.settings.normalize, found.settings.pooling) == (False, "first")
-    assert found.source_folder.sentences is not None
+    edit(folder, "1_Pooling/config.json", pooling_mode="cls")  # as in newer files
+    pretrained = nf.from_pretrained(folder)
+    assert (pretrained.settings.normalize, pretrained.settings.pooling) == (False, "first")
+    assert pretrained.source_folder.sentences is not None
 
 
-def test_the_first_token_may_be_the_text_s_vector(folder):
-    found = nf.from_pretrained(sentence_encoder(folder, modes=("cls_token",)), normalize=False)
-    first = np.stack([rows[0] for rows in found.hidden(TEXTS)])
-    np.testing.assert_allclose(found.embed(TEXTS), first, rtol=1e-12)
+def test_the_pooling_may_be_the_first_token(folder):
+    pretrained = nf.from_pretrained(sentence_encoder(folder, modes=("cls_token",)), normalize=False)
+    first_rows = np.stack([rows[0] for rows in pretrained.hidden(TEXTS)])
+    np.testing.assert_allclose(pretrained.embed(TEXTS), first_rows, rtol=1e-12)
     assert nf.from_pretrained(folder, pooling="mean").settings.pooling == "mean"
 
 
-def test_the_encoder_may_lie_in_a_folder_of_its_own(tmp_path):
+def test_the_encoder_may_have_a_separate_folder(tmp_path):
     model = tiny(tmp_path / "whole" / "0_Transformer")
     modules = [{"path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}]
     (tmp_path / "whole" / "modules.json").write_text(json.dumps(modules))
-    same_weights(nf.from_pretrained(tmp_path / "whole").encoder, model)
+    check_same_weights(nf.from_pretrained(tmp_path / "whole").encoder, model)
 
 
 @pytest.mark.parametrize(
@@ -268,40 +292,50 @@ def test_other_sentence_encoders_are_refused(folder, kinds, modes, message):
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_a_classifier_begins_with_the_weights(kind, tmp_path):
     tiny(tmp_path / "one", kind)
-    found = nf.from_pretrained(tmp_path / "one")
-    model = found.classifier(4, seed=3)
-    assert model.pooling == found.architecture.heads[0].pooling
-    assert model.padding_id == found.tokenizer.padding_id
-    theirs = found.encoder.named_parameters()
+    pretrained = nf.from_pretrained(tmp_path / "one")
+    model = pretrained.classifier(4, seed=3)
+    assert model.pooling == pretrained.architecture.heads[0].pooling
+    assert model.padding_id == pretrained.tokenizer.padding_id
+    encoder_parameters = pretrained.encoder.named_parameters()
     for name, parameter in model.named_parameters().items():
-        if name in theirs:
-            np.testing.assert_array_equal(parameter.value, theirs[name].value)
+        if name in encoder_parameters:
+            np.testing.assert_array_equal(parameter.value, encoder_parameters[name].value)
         elif name.endswith("weight"):
             assert parameter.value.std() > 0.0, name
-    same_weights(found.classifier(4, seed=3), model)
-    assert (found.classifier(4, seed=4).classify.weight.value != model.classify.weight.value).any()
+    check_same_weights(pretrained.classifier(4, seed=3), model)
+    assert (
+        pretrained.classifier(4, seed=4).classify.weight.value != model.classify.weight.value
+    ).any()
 
 
-def test_a_sentence_encoder_s_classifier_pools_as_it_does(folder):
-    found = nf.from_pretrained(sentence_encoder(folder))
-    assert found.classifier(2).pooling == "mean"
-    model = found.classifier(2, pooling="pooler", output="sigmoid", dropout=0.25)
+def test_a_classifier_has_the_pooling_of_a_sentence_encoder(folder):
+    pretrained = nf.from_pretrained(sentence_encoder(folder))
+    assert pretrained.classifier(2).pooling == "mean"
+
+
+def test_arguments_of_a_classifier(folder):
+    pretrained = nf.from_pretrained(sentence_encoder(folder))
+    model = pretrained.classifier(2, pooling="pooler", output="sigmoid", dropout=0.25)
     assert (model.pooling, model.output, model.config.dropout) == ("pooler", "sigmoid", 0.25)
     assert model.config.attention_dropout == 0.0
-    changed(folder, attention_probs_dropout_prob=0.125)
-    found = nf.from_pretrained(folder)
-    assert found.classifier(2).config.attention_dropout == 0.125
-    assert found.classifier(2, dropout=0.0).config.attention_dropout == 0.0
-    assert found.classifier(2, dropout=0.25).config.attention_dropout == 0.25
 
 
-def trained(found, pooling, steps):
+def test_the_dropout_of_a_classifier_includes_attention(folder):
+    edit(sentence_encoder(folder), attention_probs_dropout_prob=0.125)
+    pretrained = nf.from_pretrained(folder)
+    assert pretrained.classifier(2).config.attention_dropout == 0.125
+    assert pretrained.classifier(2, dropout=0.0).config.attention_dropout == 0.0
+    assert pretrained.classifier(2, dropout=0.25).config.attention_dropout == 0.25
+
+
+def train(pretrained, pooling, steps):
     """Train the last block and what is above it; return the model, its inputs, and the loss."""
-    ids, mask, types = found.encode(TEXTS * 4)
-    model = found.classifier(2, pooling=pooling, dropout=0.0)
+    ids, mask, types = pretrained.encode(TEXTS * 4)
+    model = pretrained.classifier(2, pooling=pooling, dropout=0.0)
     for name, parameter in model.named_parameters().items():
         parameter.trainable = name.startswith(("encoder.blocks.1", "pool", "classify"))
-    optimizer, loss = nf.Adam(model.parameters(), lr=1e-2), np.inf
+    optimizer = nf.Adam(model.parameters(), lr=1e-2)
+    loss = np.inf
     for _ in range(steps):
         labels = np.array([0, 1, 1, 0] * 4)
         loss, gradients = model.loss_and_gradients(ids, labels, mask, types=types)
@@ -309,99 +343,125 @@ def trained(found, pooling, steps):
     return model, (ids, mask, types), loss
 
 
-def test_what_was_trained_is_written_frozen_or_not(folder, tmp_path):
-    found = nf.from_pretrained(folder)
-    model, inputs, _ = trained(found, "pooler", steps=3)
-    found.save(tmp_path / "tuned", model, classes=["dog", "cat"])
-    back = nf.from_pretrained(tmp_path / "tuned")
-    assert back.classes == ["dog", "cat"]
-    same_weights(back.classifier(), model)
-    ids, mask, types = inputs
-    np.testing.assert_array_equal(back.classifier()(ids, mask, types), model(ids, mask, types))
-    found.save(tmp_path / "encoder", model, head=False)
+def test_a_fine_tuned_classifier_is_written(folder, tmp_path):
+    pretrained = nf.from_pretrained(folder)
+    model, (ids, mask, types), _ = train(pretrained, "pooler", steps=3)
+    pretrained.save(tmp_path / "tuned", model, classes=["dog", "cat"])
+    tuned = nf.from_pretrained(tmp_path / "tuned")
+    assert tuned.classes == ["dog", "cat"]
+    check_same_weights(tuned.classifier(), model)
+    np.testing.assert_array_equal(tuned.classifier()(ids, mask, types), model(ids, mask, types))
+
+
+def test_the_encoder_of_a_fine_tuned_classifier_is_written(folder, tmp_path):
+    pretrained = nf.from_pretrained(folder)
+    model, _, _ = train(pretrained, "pooler", steps=3)
+    pretrained.save(tmp_path / "encoder", model, head=False)
     encoder = nf.from_pretrained(tmp_path / "encoder").encoder
     name = "encoder.blocks.1.mixer.query.weight"
     trained_query = model.parameters()[name]
     np.testing.assert_array_equal(encoder.parameters()[name], trained_query)
-    assert (trained_query != found.encoder.parameters()[name]).any()
+    assert (trained_query != pretrained.encoder.parameters()[name]).any()
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first", "max"])
 def test_a_head_on_pooled_tokens_is_a_dense_after_the_pooling(folder, tmp_path, pooling):
-    found = nf.from_pretrained(sentence_encoder(folder), max_len=12)
-    model = found.classifier(2, pooling=pooling)
-    found.save(tmp_path / "tuned", model, classes=["dog", "cat"])
+    pretrained = nf.from_pretrained(sentence_encoder(folder), max_len=12)
+    model = pretrained.classifier(2, pooling=pooling)
+    pretrained.save(tmp_path / "tuned", model, classes=["dog", "cat"])
     modules = json.loads((tmp_path / "tuned" / "modules.json").read_text())
-    assert [m["path"] for m in modules] == ["", "1_Pooling", "2_Dense"]
+    assert [module["path"] for module in modules] == ["", "1_Pooling", "2_Dense"]
     config = json.loads((tmp_path / "tuned" / "config.json").read_text())
     assert config["architectures"] == ["BertModel"]
     state = load_file(tmp_path / "tuned" / "2_Dense" / "model.safetensors")
     pooled = nf.from_pretrained(folder, pooling=pooling, normalize=False).embed(TEXTS)
-    ids, mask, types = found.encode(TEXTS)
+    ids, mask, types = pretrained.encode(TEXTS)
     logits = pooled @ state["linear.weight"].T + state["linear.bias"]
     np.testing.assert_allclose(model(ids, mask, types), logits, rtol=1e-10, atol=1e-13)
-    back = nf.from_pretrained(tmp_path / "tuned")
-    np.testing.assert_allclose(back.embed(TEXTS), logits, rtol=1e-10, atol=1e-13)
-    assert back.classes == ["dog", "cat"]
-    assert back.max_len == 12
-    same_weights(back.classifier(), model)
-    same_weights(back.encoder, found.encoder)
-    back.save(tmp_path / "again")
-    same_weights(nf.from_pretrained(tmp_path / "again").classifier(), model)
-    found.save(tmp_path / "encoder", model, head=False)
-    assert nf.from_pretrained(tmp_path / "encoder").settings == found.settings
+    tuned = nf.from_pretrained(tmp_path / "tuned")
+    np.testing.assert_allclose(tuned.embed(TEXTS), logits, rtol=1e-10, atol=1e-13)
+    assert tuned.classes == ["dog", "cat"]
+    assert tuned.max_len == 12
+    check_same_weights(tuned.classifier(), model)
+    check_same_weights(tuned.encoder, pretrained.encoder)
+    tuned.save(tmp_path / "again")
+    check_same_weights(nf.from_pretrained(tmp_path / "again").classifier(), model)
+    pretrained.save(tmp_path / "encoder", model, head=False)
+    assert nf.from_pretrained(tmp_path / "encoder").settings == pretrained.settings
 
 
 def test_other_dense_layers_are_refused(folder, tmp_path):
-    found = nf.from_pretrained(sentence_encoder(folder))
-    found.save(tmp_path / "tuned", found.classifier(2))
-    changed(tmp_path / "tuned", "2_Dense/config.json", activation_function="torch.nn.Tanh")
+    pretrained = nf.from_pretrained(sentence_encoder(folder))
+    pretrained.save(tmp_path / "tuned", pretrained.classifier(2))
+    edit(tmp_path / "tuned", "2_Dense/config.json", activation_function="torch.nn.Tanh")
     with pytest.raises(ValueError, match=r"a Dense that is not a classifier: .*torch\.nn\.Tanh"):
         nf.from_pretrained(tmp_path / "tuned")
-    changed(tmp_path / "tuned", "2_Dense/config.json", activation_function=IDENTITY, out_features=3)
+    edit(tmp_path / "tuned", "2_Dense/config.json", activation_function=IDENTITY, out_features=3)
     with pytest.raises(ValueError, match="out_features = 3 rows of 8"):
         nf.from_pretrained(tmp_path / "tuned")
-    for i, last in enumerate((("Dense", "Normalize"), ("Normalize", "Dense"), ("Dense", "Dense"))):
-        sentence_encoder(tmp_path / "tuned", "Transformer", "Pooling", *last, path=f"{i}")
-        with pytest.raises(ValueError, match=rf"{last[0]}, \S+{last[1]}; expected Transformer"):
+    for i, last_modules in enumerate(
+        (("Dense", "Normalize"), ("Normalize", "Dense"), ("Dense", "Dense"))
+    ):
+        sentence_encoder(tmp_path / "tuned", "Transformer", "Pooling", *last_modules, path=f"{i}")
+        with pytest.raises(
+            ValueError, match=rf"{last_modules[0]}, \S+{last_modules[1]}; expected Transformer"
+        ):
             nf.from_pretrained(tmp_path / "tuned")
 
 
-def test_a_head_that_npformer_lacks_is_said(folder, tmp_path):
+@pytest.mark.parametrize(
+    "classes", [["BertForQuestionAnswering"], ["BertForMultipleChoice"], None], ids=str
+)
+def test_a_head_that_npformer_lacks_gives_a_warning(tmp_path, classes):
     tiny(tmp_path / "qa", pooling="pooler")
-    for named in (["BertForQuestionAnswering"], ["BertForMultipleChoice"], None):
-        changed(tmp_path / "qa", architectures=named)
-        with pytest.warns(UserWarning, match=r"the weights have classifier\.bias, classifier\.w"):
-            assert nf.from_pretrained(tmp_path / "qa").classes is None
-    changed(tmp_path / "qa", architectures=["BertForSequenceClassification"])
-    more(tmp_path / "qa", {"qa_outputs.bias": 1})
+    edit(tmp_path / "qa", architectures=classes)
+    with pytest.warns(UserWarning, match=r"the weights have classifier\.bias, classifier\.w"):
+        assert nf.from_pretrained(tmp_path / "qa").classes is None
+
+
+def test_weights_that_a_head_does_not_have_are_refused(tmp_path):
+    tiny(tmp_path / "qa", pooling="pooler")
+    edit(tmp_path / "qa", architectures=["BertForSequenceClassification"])
+    set_arrays(tmp_path / "qa", {"qa_outputs.bias": 1})
     with pytest.raises(ValueError, match=r"have qa_outputs\.bias, which a BertForSequenceClass"):
         nf.from_pretrained(tmp_path / "qa")
-    for changes, said in (({"id2label": []}, "id2label is a list"),
-                          ({"id2label": {"0": "a"}}, "id2label has 1 classes, and the weights 3"),
-                          ({"problem_type": "ranking"}, "problem_type is 'ranking'")):  # fmt: skip
-        tiny(tmp_path / said, pooling="pooler")
-        with pytest.raises(ValueError, match=said):
-            nf.from_pretrained(changed(tmp_path / said, **changes))
 
 
-def test_positions_of_roberta_count_what_is_no_padding(tmp_path):
-    """Where that differs from the place in the row, all ways refuse."""
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"id2label": []}, "id2label is a list"),
+        ({"id2label": {"0": "a"}}, "id2label has 1 classes, and the weights 3"),
+        ({"problem_type": "ranking"}, "problem_type is 'ranking'"),
+    ],
+)
+def test_wrong_settings_of_a_head_are_refused(tmp_path, changes, message):
+    tiny(tmp_path / "bert", pooling="pooler")
+    edit(tmp_path / "bert", **changes)
+    with pytest.raises(ValueError, match=message):
+        nf.from_pretrained(tmp_path / "bert")
+
+
+def test_positions_of_roberta_count_only_tokens(tmp_path):
+    """Where that differs from the position in the row, every call refuses the ids."""
     tiny(tmp_path / "one", "roberta")
-    found = nf.from_pretrained(tmp_path / "one")
-    model, y = found.classifier(2), np.array([0, 1])
+    pretrained = nf.from_pretrained(tmp_path / "one")
+    model, y = pretrained.classifier(2), np.array([0, 1])
     nf.save(model, tmp_path / "model.safetensors")
-    nf.save(found.encoder, tmp_path / "encoder.safetensors")
-    found.save(tmp_path / "two", model)
-    assert model.config.position_padding_id == model.padding_id == found.padding_id == 0
+    nf.save(pretrained.encoder, tmp_path / "encoder.safetensors")
+    pretrained.save(tmp_path / "two", model)
+    assert model.config.position_padding_id == model.padding_id == pretrained.padding_id == 0
     loaded = nf.load(tmp_path / "model.safetensors")
     again = nf.from_pretrained(tmp_path / "two")
     right = np.array([[2, 5, 6, 3, 0, 0], [2, 5, 6, 7, 8, 3]])
     for x, hole in ((np.roll(right, 2, axis=1), False), (right[:, [0, 1, 4, 2, 3, 5]], True)):
         x[1] = right[1]
         mask = (x != 0) | (hole & (np.arange(6) < 5))
-        for way, *inputs in (
-            *((each, x, mask) for each in (model, loaded, copy.deepcopy(model), again.encoder)),
+        for call, *inputs in (
+            *(
+                (encoder, x, mask)
+                for encoder in (model, loaded, copy.deepcopy(model), again.encoder)
+            ),
             (nf.load(tmp_path / "encoder.safetensors"), x),
             (model.forward, x, nf.Context(mask=mask)),
             (model.predict, x, mask),
@@ -411,7 +471,7 @@ def test_positions_of_roberta_count_what_is_no_padding(tmp_path):
             (partial(nf.gradcheck, mask=mask), model, x),
         ):
             with pytest.raises(ValueError, match="has the id 0, which is padding and has no posit"):
-                way(*inputs)
+                call(*inputs)
     assert np.isfinite(model(right, right != 0)).all()
 
 
@@ -427,50 +487,54 @@ def test_without_a_tokenizer_there_are_weights(tmp_path, monkeypatch, tokenizer,
     tiny(tmp_path / "bert", tokenizer=tokenizer)
     if tokenizer:
         monkeypatch.setitem(sys.modules, "tokenizers", None)
-    found = nf.from_pretrained(tmp_path / "bert")
-    assert found.encoder(np.array([[2, 5, 3]])).hidden.shape == (1, 3, 8)
-    assert found.classifier(2).padding_id == 0
+    pretrained = nf.from_pretrained(tmp_path / "bert")
+    assert pretrained.encoder(np.array([[2, 5, 3]])).hidden.shape == (1, 3, 8)
+    assert pretrained.classifier(2).padding_id == 0
     with pytest.raises(error, match=message):
-        found.embed(TEXTS)
+        pretrained.embed(TEXTS)
 
 
 V, MISSING = ValueError, FileNotFoundError
 
 
-def more(folder, arrays):
-    """Add arrays, given by their value, to a folder's weights; None takes one away."""
-    added = {name: v if v is None else np.full(8, v, "float64") for name, v in arrays.items()}
-    state = load_file(folder / WEIGHTS) | added
-    save_file({name: array for name, array in state.items() if array is not None}, folder / WEIGHTS)
+def set_arrays(folder, arrays):
+    """Set arrays of a folder's weights, {name: value of all entries}; None removes an array."""
+    state = load_file(folder / WEIGHTS)
+    for name, value in arrays.items():
+        if value is None:
+            del state[name]
+        else:
+            state[name] = np.full(8, value, "float64")
+    save_file(state, folder / WEIGHTS)
 
 
-def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
+def write_modules(folder, path, kind=f"{THEIR_MODULES}.Transformer"):
     (folder / "modules.json").write_text(json.dumps([{"path": path, "type": kind}]))
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda f: changed(f, model_type="mpnet"), V, "config.json is 'mpnet'; exp.* 'bert'"),
-        (lambda f: changed(f, model_type=None), V, "model_type in .* is None"),
-        (lambda f: changed(f, model_type=[]), V, r"model_type in .* is \[\]; expected"),
-        (lambda f: changed(f, architectures=True), TypeError, "is a bool; expected a list"),
-        (lambda f: changed(f, "tokenizer_config.json", pad_token="\ud800"), V, "not a tokenizer"),
-        (lambda f: changed(f, hidden_size=None), V, "has no 'hidden_size'"),
-        (lambda f: changed(f, hidden_size=9), V, "n_heads is 2 and d_model is 9"),
-        (lambda f: changed(f, hidden_size=10), V, "does not fit .*config.json"),
-        (lambda f: changed(f, num_hidden_layers=3), V, "layer.2.* is missing"),
-        (lambda f: changed(f, is_decoder=True), V, "is_decoder = True"),
-        (lambda f: changed(f, is_causal=True), V, "is_causal = True; expected False"),
-        (lambda f: changed(f, architectures=["BertForSequenceClassification"]) and
-         more(f, {"classifier.weight": 1, "classifier.bias": 1, "pooler.dense.weight": None,
+        (lambda f: edit(f, model_type="mpnet"), V, "config.json is 'mpnet'; exp.* 'bert'"),
+        (lambda f: edit(f, model_type=None), V, "model_type in .* is None"),
+        (lambda f: edit(f, model_type=[]), V, r"model_type in .* is \[\]; expected"),
+        (lambda f: edit(f, architectures=True), TypeError, "is a bool; expected a list"),
+        (lambda f: edit(f, "tokenizer_config.json", pad_token="\ud800"), V, "not a tokenizer"),
+        (lambda f: edit(f, hidden_size=None), V, "has no 'hidden_size'"),
+        (lambda f: edit(f, hidden_size=9), V, "n_heads is 2 and d_model is 9"),
+        (lambda f: edit(f, hidden_size=10), V, "does not fit .*config.json"),
+        (lambda f: edit(f, num_hidden_layers=3), V, "layer.2.* is missing"),
+        (lambda f: edit(f, is_decoder=True), V, "is_decoder = True"),
+        (lambda f: edit(f, is_causal=True), V, "is_causal = True; expected False"),
+        (lambda f: edit(f, architectures=["BertForSequenceClassification"]) and
+         set_arrays(f, {"classifier.weight": 1, "classifier.bias": 1, "pooler.dense.weight": None,
                  "pooler.dense.bias": None}), V,
          r"have no bert\.pooler\.dense\.weight; expected the weights of a BertForSequenceClass"),
-        (lambda f: more(f, {"embeddings.LayerNorm.bias": np.nan}), V,
+        (lambda f: set_arrays(f, {"embeddings.LayerNorm.bias": np.nan}), V,
          r"has NaN or infinity in embeddings\.LayerNorm\.bias, as float64; expected finite"),
-        (lambda f: changed(sentence_encoder(f, modes=["cls_token"]), "1_Pooling/config.json",
+        (lambda f: edit(sentence_encoder(f, modes=["cls_token"]), "1_Pooling/config.json",
                            pooling_mode_mean_tokens=None), V, "asks for mean and first"),
-        (lambda f: changed(f, "sentence_bert_config.json", tokenizer_args={"a": 1}), V,
+        (lambda f: edit(f, "sentence_bert_config.json", tokenizer_args={"a": 1}), V,
          "has tokenizer_args, which npformer does not have"),
         (lambda f: (f / "config.json").write_text("{"), V, "config.json cannot be read as JSON"),
         (lambda f: (f / "config.json").write_text("[]"), V, "holds a list; expected names"),
@@ -479,41 +543,45 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
         (lambda f: (f / WEIGHTS).rename(f / "pytorch_model.bin"), V,
          r"in pytorch_model\.bin; .*transformers\.BertModel\.from_pretrained"),
         (lambda f: (f / WEIGHTS).write_bytes(b"12345678{"), V, "not a complete"),
-        (lambda f: changed(f, vocab_size=5), V, r"word_embeddings.weight has shape"),
+        (lambda f: edit(f, vocab_size=5), V, r"word_embeddings.weight has shape"),
         (lambda f: (f / "modules.json").write_text("{}"), V, "holds a dict; expected a list"),
-        (lambda f: more(f, {"bert.extra": 0}), V, "extra is unknown"),
-        (lambda f: more(f, {"extra.weight": 0}), V, "extra.weight is unknown"),
-        (lambda f: more(f, {"lm_head.bias": 0}), V, "lm_head.bias is unknown"),
-        (lambda f: more(f, {"embeddings.LayerNorm.gamma": 0}), V, "LayerNorm.weight under two n"),
-        (lambda f: changed(f, auto_map={"AutoModel": "a.B"}), V, "auto_map = "),
-        (lambda f: modules(f, "../bert"), V, "names the path '../bert'; expected one in"),
-        (lambda f: modules(f, str(f)), V, "names the path '/"),
-        (lambda f: modules(f, "..\\bert"), V, "names the path "),
-        (lambda f: modules(f, 3), V, "names the path 3"),
-        (lambda f: modules(f, "a" * 5000), V, "names the path 'aaa"),
+        (lambda f: set_arrays(f, {"bert.extra": 0}), V, "extra is unknown"),
+        (lambda f: set_arrays(f, {"extra.weight": 0}), V, "extra.weight is unknown"),
+        (lambda f: set_arrays(f, {"lm_head.bias": 0}), V, "lm_head.bias is unknown"),
+        (lambda f: set_arrays(f, {"embeddings.LayerNorm.gamma": 0}), V,
+         "LayerNorm.weight under two names"),
+        (lambda f: edit(f, auto_map={"AutoModel": "a.B"}), V, "auto_map = "),
+        (lambda f: write_modules(f, "../bert"), V, "names the path '../bert'; expected one in"),
+        (lambda f: write_modules(f, str(f)), V, "names the path '/"),
+        (lambda f: write_modules(f, "..\\bert"), V, "names the path "),
+        (lambda f: write_modules(f, 3), V, "names the path 3"),
+        (lambda f: write_modules(f, "a" * 5000), V, "names the path 'aaa"),
         (lambda f: (f / "modules.json").mkdir(), V, "cannot be read as JSON"),
         (lambda f: (f / "modules.json").symlink_to(f / "modules.json"), V, "be read as JSON"),
         (lambda f: (f / "modules.json").write_text("[]"), V, "has the modules ; expected"),
         (lambda f: (f / "added_tokens.json").mkdir(), V, "as JSON: it is no file"),
         (lambda f: os.mkfifo(f / "modules.json"), V, "as JSON: it is no file"),
         (lambda f: (f / "special_tokens_map.json").symlink_to("/dev/zero"), V, "it is no file"),
-        (lambda f: changed(f, "tokenizer_config.json", model_max_length=-1), V,
+        (lambda f: edit(f, "tokenizer_config.json", model_max_length=-1), V,
          "model_max_length in tokenizer_config.json is -1; expected a number above 2"),
-        (lambda f: changed(f, "sentence_bert_config.json", max_seq_length=2), V,
+        (lambda f: edit(f, "sentence_bert_config.json", max_seq_length=2), V,
          "max_seq_length in sentence_bert_config.json is 2; expected a whole number of at least 3"),
-        (lambda f: changed(sentence_encoder(f), "1_Pooling/config.json", pooling_mode=["mean"]), V,
+        (lambda f: edit(sentence_encoder(f), "1_Pooling/config.json", pooling_mode=["mean"]), V,
          r"asks for \['mean'\]; expected one"),
-        (lambda f: changed(f, "config_sentence_transformers.json", truncate_dim=4), V,
+        (lambda f: edit(f, "config_sentence_transformers.json", truncate_dim=4), V,
          "truncate_dim = 4; expected null"),
-        (lambda f: more(f, {"\x1b[2J": 0}), V, r"an array named '\\x1b\[2J'; expected letters"),
-        (lambda f: modules(f, "a\n"), V, r"names the path 'a\\n'; expected one"),
+        (lambda f: set_arrays(f, {"\x1b[2J": 0}), V,
+         r"an array named '\\x1b\[2J'; expected letters"),
+        (lambda f: write_modules(f, "a\n"), V, r"names the path 'a\\n'; expected one"),
         (lambda f: (sentence_encoder(f) / "1_Pooling/config.json").unlink(), V, "as JSON"),
-        (lambda f: modules(f, "", "mine.Transformer"), V, "modules mine.Transformer; expected"),
+        (lambda f: write_modules(f, "", "mine.Transformer"), V,
+         "modules mine.Transformer; expected"),
         (lambda f: (f / "modules.json").write_text("[" * 10**5), V, "cannot be read as JSON"),
         (lambda f: (f / "tokenizer_config.json").write_text("[" * 10**5), V, "be read as JSON"),
-        (lambda f: changed(f, "config_sentence_transformers.json", default_prompt_name="query"), V,
+        (lambda f: edit(f, "config_sentence_transformers.json", default_prompt_name="query"), V,
          "default_prompt_name = 'query'; expected null"),
-        (lambda f: (f / WEIGHTS).write_bytes(raw("F8_E4M3", {"x": np.zeros(2, "uint8")})), V,
+        (lambda f: (f / WEIGHTS).write_bytes(
+            safetensors_bytes("F8_E4M3", {"x": np.zeros(2, "uint8")})), V,
          "numbers of the type F8_E4M3; expected one of F64"),
     ],
 )  # fmt: skip
@@ -523,49 +591,66 @@ def test_a_folder_that_does_not_fit_is_refused(folder, change, error, message):
         nf.from_pretrained(folder)
 
 
-def test_a_part_that_is_missing_is_named(folder):
+def test_a_missing_file_of_weights_is_named(folder):
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
     index = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
-    changed(folder, "model.safetensors.index.json", weight_map=index)
+    edit(folder, "model.safetensors.index.json", weight_map=index)
     with pytest.raises(FileNotFoundError, match=r"has no model-00002-of-00002\.safetensors"):
         nf.from_pretrained(folder)
-    changed(folder, "model.safetensors.index.json", weight_map={"a": "../model.safetensors"})
+    edit(folder, "model.safetensors.index.json", weight_map={"a": "../model.safetensors"})
     with pytest.raises(ValueError, match=r"names the path .\.\./model\.safetensors"):
         nf.from_pretrained(folder)
-    changed(folder, "model.safetensors.index.json", weight_map={})
+    edit(folder, "model.safetensors.index.json", weight_map={})
     with pytest.raises(ValueError, match="has no weight_map"):
         nf.from_pretrained(folder)
 
 
-def test_weights_in_parts_are_read(folder):
+def test_weights_in_several_files_are_read(folder):
     before = nf.from_pretrained(folder).encoder
     state = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
-    parts = {name: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, name in enumerate(state)}
-    for part in set(parts.values()):
-        save_file({n: a for n, a in state.items() if parts[n] == part}, folder / part)
-    changed(folder, "model.safetensors.index.json", weight_map=parts)
-    same_weights(nf.from_pretrained(folder).encoder, before)
-    changed(folder, "model.safetensors.index.json", weight_map=parts | {"more": part})
+    files = [f"model-0000{k}-of-00002.safetensors" for k in (1, 2)]
+    file_of_array = {name: files[i % 2] for i, name in enumerate(state)}
+    for file in files:
+        arrays = {name: array for name, array in state.items() if file_of_array[name] == file}
+        save_file(arrays, folder / file)
+    edit(folder, "model.safetensors.index.json", weight_map=file_of_array)
+    check_same_weights(nf.from_pretrained(folder).encoder, before)
+    file_of_array["more"] = files[0]
+    edit(folder, "model.safetensors.index.json", weight_map=file_of_array)
     with pytest.raises(ValueError, match="the files that it names differ about more"):
         nf.from_pretrained(folder)
 
 
-def test_a_name_of_the_hub_is_explained(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("bert-base-uncased", r"Nothing is downloaded.* hf download bert-base"),
+        ("a/b", "a/b --local-dir b"),
+    ],
+)
+def test_a_name_of_the_hub_is_explained(tmp_path, monkeypatch, name, message):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"Nothing is downloaded.* hf download bert-base"):
-        nf.from_pretrained("bert-base-uncased")
-    with pytest.raises(FileNotFoundError, match="a/b --local-dir b"):
-        nf.from_pretrained("a/b")
+    with pytest.raises(FileNotFoundError, match=message):
+        nf.from_pretrained(name)
+
+
+def test_a_file_in_place_of_a_folder_is_explained(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"")
     with pytest.raises(NotADirectoryError, match="is a file; expected a folder"):
         nf.from_pretrained(tmp_path / "model.safetensors")
+
+
+def test_a_folder_in_the_cache_of_the_hub_is_explained(tmp_path):
     (tmp_path / "cache" / "snapshots" / "ab12").mkdir(parents=True)
     (tmp_path / "cache" / "snapshots" / "ab12" / "config.json").write_text("{}")
     with pytest.raises(
         FileNotFoundError, match=r"in the cache .* expected the folder of one: .*ab12"
     ):
         nf.from_pretrained(tmp_path / "cache")
+
+
+def test_an_adapter_in_place_of_a_model_is_explained(tmp_path):
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(FileNotFoundError, match="holds an adapter"):
         nf.from_pretrained(tmp_path)
@@ -630,30 +715,34 @@ def test_wrong_texts_are_explained(folder, texts, error, message):
 
 
 def test_wrong_calls_of_an_encoder_are_explained(folder):
-    found = nf.from_pretrained(folder)
+    pretrained = nf.from_pretrained(folder)
     tiny(folder.with_name("head"), pooling="pooler")
-    add_head = nf.from_pretrained(folder.with_name("head"))
+    with_head = nf.from_pretrained(folder.with_name("head"))
     for call, message in (
-        (found.classifier, r"no trained head; expected .* classifier\(2\)"),
-        (lambda: found.embed(TEXTS, batch_size=0), "batch_size is 0"),
-        (lambda: found.encode(TEXTS, max_len=40), "max_len is 40; expected"),
-        (lambda: add_head.classifier(pooling="mean"), "'mean' and n_classes is None; expected b"),
+        (pretrained.classifier, r"no trained head; expected .* classifier\(2\)"),
+        (lambda: pretrained.embed(TEXTS, batch_size=0), "batch_size is 0"),
+        (lambda: pretrained.encode(TEXTS, max_len=40), "max_len is 40; expected"),
+        (lambda: with_head.classifier(pooling="mean"), "'mean' and n_classes is None; expected b"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
 
 
-def test_files_that_are_there_are_kept(folder):
-    found, before = nf.from_pretrained(folder), (folder / "config.json").read_bytes()
+def test_existing_files_are_replaced_only_on_request(folder):
+    pretrained = nf.from_pretrained(folder)
+    config = json.loads((folder / "config.json").read_bytes())
     with pytest.raises(FileExistsError, match=r"has model\.safetensors, .* already"):
-        found.save(folder)
-    found.save(folder, overwrite=True)
+        pretrained.save(folder)
+    pretrained.save(folder, overwrite=True)
+    assert json.loads((folder / "config.json").read_bytes()) == config
+
+
+def test_files_of_another_kind_of_model_are_not_left_over(folder):
+    pretrained = nf.from_pretrained(folder)
     tiny(folder.with_name("other"))
     sentence_encoder(folder.with_name("other"))
     with pytest.raises(FileExistsError, match=r"has modules\.json of the previous model, "):
-        found.save(folder.with_name("other"), overwrite=True)
-    after = json.loads((folder / "config.json").read_bytes())
-    assert after == json.loads(before)
+        pretrained.save(folder.with_name("other"), overwrite=True)
 
 
 @pytest.mark.parametrize(
@@ -689,16 +778,20 @@ def test_a_model_that_transformers_does_not_have_is_refused(tmp_path, changes, m
 )
 def test_wrong_calls_of_save_are_explained(tmp_path, options, error, message):
     model = random_model("bert", "pooler")
-    if "positions" in (changes := options.get("model", {})):
-        options = options | {"model": random_model("bert", "pooler", **changes)}
+    changes = options.get("model", {})
+    if "positions" in changes:
+        model = random_model("bert", "pooler", **changes)
     elif changes:
-        kind = {"pooling": "pooler", "vocab_size": 9} | changes
-        options = options | {"model": nf.SequenceClassifier(model.config, 2, **kind)}
+        settings = {"pooling": "pooler"} | changes
+        model = nf.SequenceClassifier(model.config, 2, vocab_size=9, **settings)
+    elif "model" in options:
+        model = options["model"]
+    options = {name: value for name, value in options.items() if name != "model"}
     with pytest.raises(error, match=message):
-        save_pretrained(**{"model": model, "folder": tmp_path / "one"} | options)
+        save_pretrained(model, tmp_path / "one", **options)
     assert not (tmp_path / "one").exists()
 
 
-def test_it_says_what_it_is(folder):
+def test_the_description_of_a_pretrained_encoder(folder):
     sizes = "bert, 2 layers of 8, 20 tokens, max_len 16, pooling mean, norm free"
     assert repr(nf.from_pretrained(folder)) == f"PretrainedEncoder({sizes}, from {folder})"

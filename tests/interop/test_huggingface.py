@@ -1,4 +1,4 @@
-"""BERT's and FNet's weights there and back, without PyTorch: names, layouts and refusals."""
+"""Weights of BERT and FNet, read and written remove_key PyTorch: names, layouts and errors."""
 
 from dataclasses import replace
 
@@ -58,8 +58,8 @@ def shapes(kind, pooler=True):
     for i in range(2):
         layer = f"encoder.layer.{i}"
         if kind == "bert":
-            for part in ("self.query", "self.key", "self.value", "output.dense"):
-                named |= linear(f"{layer}.attention.{part}", 8, 8)
+            for name in ("self.query", "self.key", "self.value", "output.dense"):
+                named |= linear(f"{layer}.attention.{name}", 8, 8)
             named |= norm(f"{layer}.attention.output")
         else:
             named |= norm(f"{layer}.fourier.output")
@@ -89,23 +89,23 @@ def ids(rng):
     return rng.integers(0, 11, (3, 7))
 
 
-def assert_same(found, expected):
-    assert list(found) == list(expected)
+def assert_same(arrays, expected):
+    assert list(arrays) == list(expected)
     for name, array in expected.items():
-        assert found[name].dtype == array.dtype, name
-        assert found[name].flags.c_contiguous, name
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
+        assert arrays[name].dtype == array.dtype, name
+        assert arrays[name].flags.c_contiguous, name
+        np.testing.assert_array_equal(arrays[name], array, err_msg=name)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("pooler", [True, False], ids=["pooler", "no pooler"])
-def test_what_went_in_comes_back(kind, pooler, dtype):
-    there, back, config = KINDS[kind]
-    given = state(kind, pooler=pooler, dtype=dtype)
-    encoder = there(given, config)
+def test_written_weights_equal_those_that_were_read(kind, pooler, dtype):
+    read, write, config = KINDS[kind]
+    weights = state(kind, pooler=pooler, dtype=dtype)
+    encoder = read(weights, config)
     assert encoder.dtype == dtype
     assert (encoder.pool is not None) is pooler
-    assert_same(back(encoder), given)
+    assert_same(write(encoder), weights)
 
 
 def test_the_configuration_is_translated():
@@ -132,22 +132,24 @@ def test_the_configuration_is_translated():
     assert config.embedding_projection
 
 
-def test_a_whole_pretrained_model_may_be_given(kind, ids):
-    """With prefix, layers of a task, old names of the layer norm, and constants of older files."""
-    there, _, config = KINDS[kind]
-    whole = {
+def test_weights_of_a_complete_pretrained_model_are_read(kind, ids):
+    """With a prefix, layers for a task, old names of the layer norm, and constants of old files."""
+    read, _, config = KINDS[kind]
+    weights = {
         name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): array
         for name, array in state(kind, prefix=f"{kind}.").items()
     }
-    whole[f"{kind}.embeddings.position_ids"] = np.arange(7)[None]
-    whole["cls.predictions.bias"] = np.zeros(11)
-    whole["classifier.weight"] = whole["qa_outputs.weight"] = np.zeros((2, 8))
-    found, plain = there(whole, config)(ids), there(state(kind), config)(ids)
-    np.testing.assert_array_equal(found.hidden, plain.hidden)
-    np.testing.assert_array_equal(found.pooled, plain.pooled)
+    weights[f"{kind}.embeddings.position_ids"] = np.arange(7)[None]
+    weights["cls.predictions.bias"] = np.zeros(11)
+    weights["classifier.weight"] = np.zeros((2, 8))
+    weights["qa_outputs.weight"] = np.zeros((2, 8))
+    outputs = read(weights, config)(ids)
+    expected = read(state(kind), config)(ids)
+    np.testing.assert_array_equal(outputs.hidden, expected.hidden)
+    np.testing.assert_array_equal(outputs.pooled, expected.pooled)
 
 
-def test_fnet_takes_a_padding_mask_if_asked_to(ids):
+def test_fnet_takes_a_padding_mask_on_request(ids):
     mask = np.arange(7) < np.array([7, 3, 1])[:, None]
     with pytest.raises(ValueError, match="got a padding mask"):
         interop.from_fnet(state("fnet"), FNET)(ids, mask)
@@ -156,7 +158,7 @@ def test_fnet_takes_a_padding_mask_if_asked_to(ids):
     np.testing.assert_allclose(encoder(ids, mask).pooled[1:2], alone.pooled, rtol=1e-10)
 
 
-def without(mapping, key):
+def remove_key(mapping, key):
     return {k: v for k, v in mapping.items() if k != key}
 
 
@@ -170,8 +172,12 @@ MISSING = "is missing; .* is missing; .* is missing"
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        (lambda s: without(s, QUERY), ValueError, f"{QUERY} is missing.*BertModel"),
-        (lambda s: without(s, "pooler.dense.bias"), ValueError, r"pooler\.dense\.bias is missing"),
+        (lambda s: remove_key(s, QUERY), ValueError, f"{QUERY} is missing.*BertModel"),
+        (
+            lambda s: remove_key(s, "pooler.dense.bias"),
+            ValueError,
+            r"pooler\.dense\.bias is missing",
+        ),
         (lambda s: s | {"lm_head.weight": s[QUERY]}, ValueError, r"lm_head\.weight is unknown"),
         (lambda s: s | {THIRD: np.zeros(8)}, ValueError, f"{THIRD} is unknown"),
         (lambda s: s | {WORDS: np.zeros((12, 8))}, ValueError, WRONG_SHAPE),
@@ -216,16 +222,16 @@ def test_configurations_that_npformer_does_not_have_are_refused(changes, message
 )
 def test_a_configuration_that_is_cut_short_is_refused(key):
     with pytest.raises(ValueError, match=f"hf_config has no '{key}'; expected all of"):
-        interop.from_bert(state("bert"), without(BERT, key))
+        interop.from_bert(state("bert"), remove_key(BERT, key))
 
 
 @pytest.mark.parametrize(
     "key", ["hidden_act", "hidden_dropout_prob", "layer_norm_eps", "type_vocab_size"]
 )
-def test_what_a_configuration_leaves_out_has_its_usual_value(key):
-    whole = interop.from_bert(state("bert"), BERT).config
-    assert interop.from_bert(state("bert"), without(BERT, key)).config == whole
-    assert interop.from_bert(state("bert"), BERT | {key: None}).config == whole
+def test_settings_that_a_configuration_lacks_have_default_values(key):
+    expected = interop.from_bert(state("bert"), BERT).config
+    assert interop.from_bert(state("bert"), remove_key(BERT, key)).config == expected
+    assert interop.from_bert(state("bert"), BERT | {key: None}).config == expected
 
 
 @pytest.mark.parametrize(
@@ -247,18 +253,22 @@ def test_what_a_configuration_leaves_out_has_its_usual_value(key):
         ({"activation": "tanh"}, "it has activation = 'tanh'"),
     ],
 )
-def test_an_encoder_that_is_no_bert_is_not_called_one(changes, message):
+def test_an_encoder_that_is_no_bert_is_not_written_as_one(changes, message):
     plain = interop.from_bert(state("bert"), BERT).config.to_dict() | {"attention_dropout": 0.0}
     encoder = nf.TextEncoder(nf.EncoderConfig(**(plain | changes)), 11)
     with pytest.raises(ValueError, match=f"BertModel cannot hold this model: {message}"):
         interop.to_bert(encoder)
 
 
-def test_bert_is_no_fnet_and_fnet_no_bert():
-    said = "{} cannot hold this model: it has embedding_projection = {}"
-    with pytest.raises(ValueError, match=said.format("FNetModel", False)):
+def test_a_bert_cannot_be_written_as_fnet():
+    message = "FNetModel cannot hold this model: it has embedding_projection = False"
+    with pytest.raises(ValueError, match=message):
         interop.to_fnet(interop.from_bert(state("bert"), BERT))
-    with pytest.raises(ValueError, match=said.format("BertModel", True)):
+
+
+def test_an_fnet_cannot_be_written_as_bert():
+    message = "BertModel cannot hold this model: it has embedding_projection = True"
+    with pytest.raises(ValueError, match=message):
         interop.to_bert(interop.from_fnet(state("fnet"), FNET))
 
 
@@ -269,24 +279,23 @@ def test_arguments_of_other_kinds_are_refused(small_model):
         interop.to_bert(small_model())
 
 
-def test_queries_keys_and_values_may_lie_in_one_array_with_rows_of_outputs():
-    bert, place = ARCHITECTURES["bert"], "encoder.blocks.{i}.mixer."
+def test_queries_keys_and_values_may_be_in_one_array():
+    bert = ARCHITECTURES["bert"]
+    mixer = "encoder.blocks.{i}.mixer."
     layers = {
         **bert.layers,
-        f"{place}query": "encoder.layer.{i}.qkv",
-        f"{place}key": "encoder.layer.{i}.qkv",
-        f"{place}value": "encoder.layer.{i}.qkv",
+        f"{mixer}query": "encoder.layer.{i}.qkv",
+        f"{mixer}key": "encoder.layer.{i}.qkv",
+        f"{mixer}value": "encoder.layer.{i}.qkv",
     }
     family = replace(bert, layers=layers)
-    given = state("bert")
-    encoder = interop.from_bert(given, BERT)
+    weights = state("bert")
+    encoder = interop.from_bert(weights, BERT)
     written = family.their_arrays(values_of(encoder))
-    parts = [f"encoder.layer.1.attention.self.{each}.weight" for each in ("query", "key", "value")]
-    np.testing.assert_array_equal(
-        written["encoder.layer.1.qkv.weight"], np.concatenate([given[part] for part in parts])
-    )
-    again = family.read(BERT, written)
-    assert_same(interop.to_bert(again), given)
+    names = ("query", "key", "value")
+    arrays = [weights[f"encoder.layer.1.attention.self.{name}.weight"] for name in names]
+    np.testing.assert_array_equal(written["encoder.layer.1.qkv.weight"], np.concatenate(arrays))
+    assert_same(interop.to_bert(family.read(BERT, written)), weights)
     written["encoder.layer.0.qkv.bias"] = np.zeros(23)
     with pytest.raises(ValueError, match=r"qkv.bias has shape \(23,\) .* expected \(24,\)"):
         family.read(BERT, written)

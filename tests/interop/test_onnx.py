@@ -66,16 +66,16 @@ CASES = [
     case("every mixture", config={"mixer": "mixture", "mixture": tuple(nf.mixers.SCORES)}),
     case("dropout of all kinds", config={"dropout": 0.1, "token_dropout": 0.1, "ffn_dropout": 0.1,
                                          "attention_dropout": 0.1}),
-    case("output of its own", "language", {"causal": True}, tied=False),
+    case("output not tied", "language", {"causal": True}, tied=False),
     case("hidden tokens", "masked", {"mixer": ("fourier", "attention"), "padding": "per_length"}),
-    case("hidden tokens, a head of its own", "masked", {}, tied=False, head_activation="silu"),
+    case("hidden tokens, not tied", "masked", {}, tied=False, head_activation="silu"),
     case("norm_eps", config={"norm_eps": 1e-12, "norm": "pre"}),
     *(case(f"RMS norm, {norm}", config={"norm_kind": "rms", "norm": norm, "embedding_norm": True})
       for norm in ("post", "pre")),
 ]  # fmt: skip
 
 
-def made(settings, kind, options):
+def make_model(settings, kind, options):
     """Return a model whose biases are not 0, for those of a fresh one would hide mistakes."""
     config = nf.EncoderConfig(**settings)
     if kind == "language":
@@ -92,9 +92,10 @@ def made(settings, kind, options):
     for parameter in model.trainable().values():
         parameter.value[...] += 0.1 * rng.normal(size=parameter.shape)
     if kind == "wide" and (n := options["n_pairs"]):
-        twice = 32 * np.arange(0, 31, 2)[: n // 2 + 1]  # ids beside themselves, as in `inputs_of`
-        others = np.setdiff1d(rng.permutation(31 * 31), 32 * np.arange(31))
-        keys = np.sort([*twice, *rng.choice(others, n - len(twice), replace=False)])
+        equal_pairs = 32 * np.arange(0, 31, 2)[: n // 2 + 1]  # which `inputs_of` has
+        unequal_pairs = np.setdiff1d(rng.permutation(31 * 31), 32 * np.arange(31))
+        drawn_pairs = rng.choice(unequal_pairs, n - len(equal_pairs), replace=False)
+        keys = np.sort([*equal_pairs, *drawn_pairs])
         model.wide.learn(np.stack(np.divmod(keys, 31), axis=1), rng.uniform(1.0, 3.0, 31 + n))
     return model
 
@@ -107,12 +108,12 @@ def inputs_of(model, kind, batch, length, *, masked):
     else:
         x = rng.integers(0, 31, (batch, length))
         x[:, : length // 2 * 2] = np.repeat(x[:, : length // 2], 2, axis=1)
-    given = {"x": x}
+    inputs = {"x": x}
     if masked:
-        given["mask"] = np.arange(length) < rng.integers(1, length + 1, batch)[:, None]
+        inputs["mask"] = np.arange(length) < rng.integers(1, length + 1, batch)[:, None]
     if model.config.n_token_types:
-        given["types"] = rng.integers(0, model.config.n_token_types, (batch, length))
-    return given
+        inputs["types"] = rng.integers(0, model.config.n_token_types, (batch, length))
+    return inputs
 
 
 def session_of(path):
@@ -121,18 +122,20 @@ def session_of(path):
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def check_equal(found, expected, mask=None):
-    """Check outputs; those of each token where there is one, for at padding they mean nothing."""
-    assert (found.shape, found.dtype) == (expected.shape, np.float32)
-    if mask is not None and mask.shape == found.shape[:2]:
-        found, expected = found[mask], expected[mask]
+def check_equal(outputs, expected, mask=None):
+    """Check outputs; outputs of tokens are ignored at padding, where they mean nothing."""
+    assert (outputs.shape, outputs.dtype) == (expected.shape, np.float32)
+    if mask is not None and mask.shape == outputs.shape[:2]:
+        outputs, expected = outputs[mask], expected[mask]
     assert np.isfinite(expected).all()
-    assert abs(found - expected).max(initial=0.0) <= 1e-5 * abs(expected).max(initial=0.0)
+    assert abs(outputs - expected).max(initial=0.0) <= 1e-5 * abs(expected).max(initial=0.0)
 
 
 @pytest.mark.parametrize(("settings", "kind", "options"), CASES)
 def test_onnxruntime_computes_the_same(settings, kind, options, tmp_path):
-    model, exact = (made(settings, kind, {**options, "dtype": d}) for d in ("float32", "float64"))
+    model, exact = (
+        make_model(settings, kind, {**options, "dtype": d}) for d in ("float32", "float64")
+    )
     for one, other in zip(*(m.named_parameters().values() for m in (model, exact)), strict=True):
         other.value[...] = one.value  # ONNX and `model` both round: neither is the judge
     refuses = settings.get("padding") is None and settings.get("mixer") in WHOLE
@@ -142,11 +145,11 @@ def test_onnxruntime_computes_the_same(settings, kind, options, tmp_path):
         nf.interop.to_onnx(model, path, mask=masked)
         session = session_of(path)
         for length, batch in [*lengths.items(), (max(lengths), 0)]:
-            given = inputs_of(model, kind, batch, length, masked=masked)
-            logits, *probabilities = session.run(None, given)
-            x = given.pop("x")
-            expected = exact(x.astype("float64") if kind == "series" else x, **given)
-            mask = given.get("mask") if model.targets_of == 0 else None
+            inputs = inputs_of(model, kind, batch, length, masked=masked)
+            logits, *probabilities = session.run(None, inputs)
+            x = inputs.pop("x")
+            expected = exact(x.astype("float64") if kind == "series" else x, **inputs)
+            mask = inputs.get("mask") if model.targets_of == 0 else None
             check_equal(logits, expected, mask)
             if probabilities:
                 check_equal(probabilities[0], model.loss.probabilities(expected), mask)
@@ -160,8 +163,8 @@ BASES = {nf.layers.Pooling, nf.mixers.AveragingMixer, nf.mixers.Synthesizer, nf.
 
 
 def test_every_stock_layer_has_a_converter():
-    public = (getattr(where, name) for where in (nf.layers, nf.mixers) for name in where.__all__)
-    stock = {each for each in public if isinstance(each, type) and issubclass(each, nf.Layer)}
+    public = (getattr(module, name) for module in (nf.layers, nf.mixers) for name in module.__all__)
+    stock = {layer for layer in public if isinstance(layer, type) and issubclass(layer, nf.Layer)}
     assert stock - set(nf.interop.onnx.CONVERTERS) == OF_TWO_SEQUENCES | BASES
 
 
@@ -173,32 +176,32 @@ def test_every_stock_layer_has_a_converter():
     ],
 )
 def test_a_row_of_padding_alone(tmp_path, kind, mixer, options):
-    model = made({**SMALL, "mixer": mixer, "padding": "per_length"}, kind, options)
+    model = make_model({**SMALL, "mixer": mixer, "padding": "per_length"}, kind, options)
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
     x = np.random.default_rng(0).integers(0, 31, (2, 9))
     x[1] *= kind != "wide"  # 0 beside 0 is a pair of these, and none if one of the two is padding
     mask = np.array([[False] * 9, [True] * 4 + [False] * 5])
-    found, _ = session_of(tmp_path / "model.onnx").run(None, {"x": x, "mask": mask})
-    check_equal(found, model(x, mask))
+    logits, _ = session_of(tmp_path / "model.onnx").run(None, {"x": x, "mask": mask})
+    check_equal(logits, model(x, mask))
 
 
-def test_ids_that_no_table_has_are_an_error(tmp_path):
-    """ONNX by itself takes -1 from a table's end, and knows nothing of RoBERTa's positions."""
+def test_ids_outside_the_table_are_an_error(tmp_path):
+    """In ONNX -1 would be the last row of a table, and RoBERTa's positions are unknown."""
     config = nf.EncoderConfig(**{**SMALL, "n_token_types": 2, "position_padding_id": 0})
     model = nf.SequenceClassifier(config, 5, vocab_size=31)
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
     session = session_of(tmp_path / "model.onnx")
     x, mask, types = np.array([[1, 2, 3, 0]]), np.array([[True, True, True, False]]), [[0, 1, 0, 0]]
-    given = {"x": x, "mask": mask, "types": np.array(types)}
-    check_equal(session.run(None, given)[0], model(x, mask, given["types"]))
-    for changes in ({"x": x - 2}, {"x": x * 20}, {"types": given["types"] - 1}, {"mask": x >= 0},
+    inputs = {"x": x, "mask": mask, "types": np.array(types)}
+    check_equal(session.run(None, inputs)[0], model(x, mask, inputs["types"]))
+    for changes in ({"x": x - 2}, {"x": x * 20}, {"types": inputs["types"] - 1}, {"mask": x >= 0},
                     {"x": x[:, ::-1].copy(), "mask": mask[:, ::-1].copy()}):  # fmt: skip
         with pytest.raises(Exception, match="out of data bounds"):
-            session.run(None, given | changes)
+            session.run(None, inputs | changes)
 
 
 def test_types_that_are_left_out_are_0(tmp_path):
-    model = made({**SMALL, "n_token_types": 2}, "tokens", {})
+    model = make_model({**SMALL, "n_token_types": 2}, "tokens", {})
     nf.interop.to_onnx(model, tmp_path / "model.onnx", mask=False, types=False)
     x = np.random.default_rng(0).integers(0, 31, (3, 9))
     check_equal(session_of(tmp_path / "model.onnx").run(None, {"x": x})[0], model(x))
@@ -213,8 +216,8 @@ class MyAttention(nf.mixers.Attention):
     pass
 
 
-def with_half(layer):
-    model = made(SMALL, "tokens", {})
+def model_with(layer):
+    model = make_model(SMALL, "tokens", {})
     model.encoder.blocks[1].mixer = layer
     return model
 
@@ -223,18 +226,18 @@ def with_half(layer):
 def test_a_layer_of_a_user_is_named(layer, tmp_path):
     name = type(layer).__name__
     with pytest.raises(TypeError, match=rf"{name} has no converter.*onnx\.register\({name}\) "):
-        nf.interop.to_onnx(with_half(layer), tmp_path / "model.onnx")
+        nf.interop.to_onnx(model_with(layer), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_layer_of_a_user_can_be_registered(tmp_path, monkeypatch):
     monkeypatch.setattr(nf.interop.onnx.converters, "CONVERTERS", {**nf.interop.onnx.CONVERTERS})
     nf.interop.onnx.register(Half)(lambda layer, x, graph: x * 0.5)
-    model = with_half(Half())
+    model = model_with(Half())
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
     x = np.random.default_rng(0).integers(0, 31, (3, 9))
-    given = {"x": x, "mask": np.ones_like(x, dtype=bool)}
-    check_equal(session_of(tmp_path / "model.onnx").run(None, given)[0], model(x))
+    inputs = {"x": x, "mask": np.ones_like(x, dtype=bool)}
+    check_equal(session_of(tmp_path / "model.onnx").run(None, inputs)[0], model(x))
 
 
 def test_only_layers_are_registered():
@@ -242,15 +245,20 @@ def test_only_layers_are_registered():
         nf.interop.onnx.register(Half, 3)
 
 
-def test_models_that_have_no_form_in_onnx(tmp_path):
+def test_models_that_onnx_cannot_hold_are_refused(tmp_path):
     writer = nf.EncoderDecoder(nf.EncoderConfig(**SMALL), 31, 31)
-    for m, said in ((writer, "two inputs, and caches"), (Half(), "model is a Half"), (3, "model")):
-        with pytest.raises(TypeError, match=said):
-            nf.interop.to_onnx(m, tmp_path / "model.onnx")
+    wrong_models = (
+        (writer, "two inputs, and caches"),
+        (Half(), "model is a Half"),
+        (3, "model"),
+    )
+    for model, message in wrong_models:
+        with pytest.raises(TypeError, match=message):
+            nf.interop.to_onnx(model, tmp_path / "model.onnx")
 
 
 def test_arguments_that_do_not_fit(tmp_path):
-    model = made({**SMALL, "mixer": "fourier"}, "tokens", {})
+    model = make_model({**SMALL, "mixer": "fourier"}, "tokens", {})
     with pytest.raises(ValueError, match="Fourier refuses padding"):
         nf.interop.to_onnx(model, tmp_path / "model.onnx", mask=True)
     with pytest.raises(ValueError, match="no token types"):
@@ -271,37 +279,39 @@ def test_arguments_that_do_not_fit(tmp_path):
         ({"model": nf.SequenceClassifier}, TypeError, "model is the class SequenceClassifier"),
     ],
 )
-def test_what_is_wrong_is_said_before_writing(tmp_path, monkeypatch, arguments, error, words):
+def test_wrong_arguments_are_refused_before_writing(tmp_path, monkeypatch, arguments, error, words):
     monkeypatch.chdir(tmp_path)
-    given = {"model": made(SMALL, "tokens", {}), "path": "model.onnx", **arguments}
+    settings = {"model": make_model(SMALL, "tokens", {}), "path": "model.onnx", **arguments}
     with pytest.raises(error, match=words):
-        nf.interop.to_onnx(given.pop("model"), given.pop("path"), **given)
+        nf.interop.to_onnx(settings.pop("model"), settings.pop("path"), **settings)
     assert not list(tmp_path.iterdir())
 
 
 def test_without_the_library_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"to_onnx needs the package onnx.*npformer\[onnx\]"):
-        nf.interop.to_onnx(made(SMALL, "tokens", {}), tmp_path / "model.onnx")
+        nf.interop.to_onnx(make_model(SMALL, "tokens", {}), tmp_path / "model.onnx")
 
 
 @pytest.mark.parametrize("family", ARCHITECTURES)
 def test_pretrained_classifiers(family, tmp_path):
-    of = ARCHITECTURES[family]
-    one_type = not of.token_types and "n_token_types" in of.settings  # RoBERTa has a table of one
+    architecture = ARCHITECTURES[family]
+    one_type = (
+        not architecture.token_types and "n_token_types" in architecture.settings
+    )  # RoBERTa has a table of one
     if one_type:
         tiny(tmp_path / "folder", family, n_token_types=1)
     else:
         tiny(tmp_path / "folder", family)
-    found = nf.from_pretrained(tmp_path / "folder", dtype="float32")
-    model = found.classifier(3)
+    pretrained = nf.from_pretrained(tmp_path / "folder", dtype="float32")
+    model = pretrained.classifier(3)
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
-    ids, mask, types = found.encode(SENTENCES)
-    given = {"x": ids, "mask": mask} | ({} if types is None else {"types": types})
-    logits, _ = session_of(tmp_path / "model.onnx").run(None, given)
+    ids, mask, types = pretrained.encode(SENTENCES)
+    inputs = {"x": ids, "mask": mask} | ({} if types is None else {"types": types})
+    logits, _ = session_of(tmp_path / "model.onnx").run(None, inputs)
     check_equal(logits, model(ids, mask, types))
     with pytest.raises(TypeError, match=r"PretrainedEncoder; expected a Layer. Pass pretrained"):
-        nf.interop.to_onnx(found, tmp_path / "other.onnx")
+        nf.interop.to_onnx(pretrained, tmp_path / "other.onnx")
 
 
 TEXTS = ["a fine day", "a bad day", "fine and good", "bad and sad", "good day", "sad day"] * 3
@@ -315,13 +325,13 @@ def test_text_classifier(members, tmp_path):
     exported = nf.interop.to_onnx(classifier, tmp_path / "model.onnx")
     session = session_of(tmp_path / "model.onnx")
     x, mask = classifier.arrays(TEXTS)
-    (found,) = session.run(["probabilities"], {"x": x, "mask": mask})
-    check_equal(found, classifier.predict_probabilities(TEXTS))
-    kept = session.get_modelmeta().custom_metadata_map
-    assert kept == exported.metadata
-    assert json.loads(kept["classes"]) == classifier.classes_.tolist()
-    assert json.loads(kept["vocabulary"]) == classifier.reader_.token_names()
-    assert json.loads(kept["preparation"]) == json.loads(json.dumps(classifier.preparation()))
+    (probabilities,) = session.run(["probabilities"], {"x": x, "mask": mask})
+    check_equal(probabilities, classifier.predict_probabilities(TEXTS))
+    metadata = session.get_modelmeta().custom_metadata_map
+    assert metadata == exported.metadata
+    assert json.loads(metadata["classes"]) == classifier.classes_.tolist()
+    assert json.loads(metadata["vocabulary"]) == classifier.reader_.token_names()
+    assert json.loads(metadata["preparation"]) == json.loads(json.dumps(classifier.preparation()))
     assert "tokenizer" in exported.left
 
 
@@ -331,8 +341,10 @@ def test_series_classifier(tmp_path):
     classifier = SeriesClassifier().fit(series, [0, 1] * 6, epochs=2, progress=False)
     exported = nf.interop.to_onnx(classifier, tmp_path / "model.onnx")
     x, mask = classifier.arrays(series)
-    found = session_of(tmp_path / "model.onnx").run(["probabilities"], {"x": x, "mask": mask})[0]
-    check_equal(found, classifier.predict_probabilities(series))
+    probabilities = session_of(tmp_path / "model.onnx").run(
+        ["probabilities"], {"x": x, "mask": mask}
+    )[0]
+    check_equal(probabilities, classifier.predict_probabilities(series))
     assert json.loads(exported.metadata["classes"]) == [0, 1]
     assert "scaled" in exported.left
 
@@ -347,9 +359,9 @@ def test_estimator_of_sklearn(tmp_path):
         path = tmp_path / f"{inputs}.onnx"
         exported = nf.interop.to_onnx(estimator, path, mask=inputs == "text")
         x, mask = estimator.reader_.read(X)
-        given = {"x": x} | ({"mask": mask} if inputs == "text" else {})
-        found = session_of(path).run(["probabilities"], given)[0]
-        check_equal(found, estimator.predict_proba(X).astype("float32"))
+        arrays = {"x": x} | ({"mask": mask} if inputs == "text" else {})
+        probabilities = session_of(path).run(["probabilities"], arrays)[0]
+        check_equal(probabilities, estimator.predict_proba(X).astype("float32"))
         assert json.loads(exported.metadata["classes"]) == ["no", "yes"]
         assert words in exported.left
 
@@ -366,13 +378,13 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
         exec(block, namespace)
     assert "tokenizer" in capsys.readouterr().out
     assert namespace["classes"] == ["no", "yes"]
-    model = with_half(namespace["Gate"](24))
+    model = model_with(namespace["Gate"](24))
     nf.interop.to_onnx(model, "gate.onnx", mask=False)
     x = np.random.default_rng(0).integers(0, 31, (3, 9))
     check_equal(session_of("gate.onnx").run(None, {"x": x})[0], model(x))
 
 
-def test_the_way_out_in_the_readme_runs(tmp_path, monkeypatch):
+def test_the_code_in_the_readme_runs(tmp_path, monkeypatch):
     readme = Path(__file__).resolve().parents[2] / "README.md"
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(PYTHON, readme.read_text("utf-8"), re.M | re.S)

@@ -1,4 +1,4 @@
-"""Converters of single layers, with options that no stock model has, and anything at padding."""
+"""Converters of single layers, with options that no stock model has, and any padding."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.interop.test_onnx import WHOLE, check_equal, session_of
 
 SETTINGS = {"d_model": 12, "n_heads": 2, "max_len": 10}
 DRAWN = {"seed": 0, "dtype": "float32"}
-OF_TOKENS = {
+TOKEN_LAYERS = {
     "kernel 1, same": L.Conv1d(12, 5, 1, padding="same", **DRAWN),
     "kernel 1, valid": L.Conv1d(12, 5, 1, padding="valid", **DRAWN),
     "kernel 2, same": L.Conv1d(12, 5, 2, padding="same", bias=False, **DRAWN),
@@ -47,26 +47,26 @@ def check_alone(layer, x, mask, path):
     expected, _ = layer.forward(x, nf.Context(mask=mask))
     names = {parameter: name for name, parameter in layer.named_parameters().items()}
     graph = Graph(names, SETTINGS["max_len"], SETTINGS["d_model"])
-    given = graph.input("x", "float32", [*[None] * (x.ndim - 1), 12])
+    value = graph.input("x", "float32", [*[None] * (x.ndim - 1), 12])
     graph.mask = None if mask is None else graph.input("mask", "bool", ["batch", "length"])
-    graph.length = graph.node("Shape", given, start=1, end=2)
-    graph.output("y", graph.apply(layer, given), [None] * expected.ndim)
+    graph.length = graph.node("Shape", value, start=1, end=2)
+    graph.output("y", graph.apply(layer, value), [None] * expected.ndim)
     path.write_bytes(graph.model({}).SerializeToString())
-    (found,) = session_of(path).run(None, {"x": x} if mask is None else {"x": x, "mask": mask})
-    check_equal(found, expected, mask if expected.ndim == 3 else None)
+    (y,) = session_of(path).run(None, {"x": x} if mask is None else {"x": x, "mask": mask})
+    check_equal(y, expected, mask if expected.ndim == 3 else None)
     if mask is not None and expected.ndim == 3 and not expected[~mask].any():
-        assert not found[~mask].any()  # what a layer leaves at padding is 0 in both
+        assert not y[~mask].any()  # what a layer leaves at padding is 0 in both
 
 
 @pytest.mark.parametrize("length", [4, 9])
-@pytest.mark.parametrize("name", OF_TOKENS)
+@pytest.mark.parametrize("name", TOKEN_LAYERS)
 def test_layers_of_tokens(name, length, tmp_path):
     x = np.random.default_rng(1).normal(size=(3, length, 12)).astype("float32")
-    check_alone(OF_TOKENS[name], x, None, tmp_path / "layer.onnx")
+    check_alone(TOKEN_LAYERS[name], x, None, tmp_path / "layer.onnx")
 
 
 @pytest.mark.parametrize("name", [*MIXING, *POOLINGS])
-def test_what_stands_at_padding_is_not_seen(name, tmp_path):
+def test_values_at_padding_have_no_effect(name, tmp_path):
     layer = (MIXING | POOLINGS)[name]
     rng = np.random.default_rng(1)
     x = rng.normal(size=(3, 9, 12)).astype("float32")
@@ -80,7 +80,7 @@ def test_what_stands_at_padding_is_not_seen(name, tmp_path):
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])
-def test_the_mask_is_hidden_from_a_layer_of_single_tokens_alone(pooling, tmp_path):
+def test_a_layer_of_single_tokens_gets_no_mask(pooling, tmp_path):
     rng = np.random.default_rng(1)
     mask = np.arange(4) < np.array([[4], [3], [2]])
     x = rng.normal(size=(3, 4, 2, 12)).astype("float32")
@@ -90,7 +90,7 @@ def test_the_mask_is_hidden_from_a_layer_of_single_tokens_alone(pooling, tmp_pat
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_an_encoder_hides_padding_that_is_nan(norm, tmp_path):
+def test_an_encoder_ignores_nan_at_padding(norm, tmp_path):
     config = nf.EncoderConfig(**SETTINGS, d_ff=20, norm=norm)
     x = np.random.default_rng(1).normal(size=(3, 9, 12)).astype("float32")
     mask = np.arange(9) < np.array([[9], [5], [1]])

@@ -1,10 +1,10 @@
-"""What tools make of the files: half precision, shapes that are inferred, and integers."""
+"""Other tools and the files: half precision, and inference of shapes."""
 
 import numpy as np
 import pytest
 
 import npformer as nf
-from tests.interop.test_onnx import CASES, WHOLE, inputs_of, made, session_of
+from tests.interop.test_onnx import CASES, WHOLE, inputs_of, make_model, session_of
 from tests.needs import NEEDS
 
 onnx = pytest.importorskip("onnx", reason=NEEDS["onnx"])
@@ -12,17 +12,17 @@ SAMPLES = [pytest.param(case.values, id=case.id) for case in CASES if not case.i
 FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE}
 
 
-def exported(case_of, path):
+def export(case_of, path):
     """Return a model, and one input, whose file has a mask if a mixer takes one."""
     settings, kind, options = case_of
-    model = made(settings, kind, options)
+    model = make_model(settings, kind, options)
     nf.interop.to_onnx(model, path)
     masked = settings.get("padding") is not None or settings.get("mixer") not in WHOLE
     length = 100 if options.get("pooling") == "flatten" else 20
     return model, inputs_of(model, kind, 3, length, masked=masked)
 
 
-def in_half_precision(file):
+def convert_to_float16(file):
     """Return a file in which all that is float32 is float16, as converters write it.
 
     They leave what nodes are as it is: one that makes float32, whatever its inputs are, would make
@@ -38,27 +38,27 @@ def in_half_precision(file):
     return file
 
 
-def check_near(found, expected, mask, within):
-    for each, right in zip(found, expected, strict=True):
-        if mask is not None and mask.shape == right.shape[:2]:
-            each, right = each[mask], right[mask]
-        assert np.isfinite(each).all()
-        assert np.abs(each - right).max() <= within * np.abs(right).max()
+def check_near(outputs, expected, mask, tolerance):
+    for output, expected_output in zip(outputs, expected, strict=True):
+        if mask is not None and mask.shape == expected_output.shape[:2]:
+            output, expected_output = output[mask], expected_output[mask]
+        assert np.isfinite(output).all()
+        assert np.abs(output - expected_output).max() <= tolerance * np.abs(expected_output).max()
 
 
 @pytest.mark.parametrize("case_of", SAMPLES)
 def test_a_file_follows_the_type_of_its_inputs(case_of, tmp_path):
-    model, given = exported(case_of, tmp_path / "model.onnx")
-    expected = session_of(tmp_path / "model.onnx").run(None, given)
+    model, inputs = export(case_of, tmp_path / "model.onnx")
+    expected = session_of(tmp_path / "model.onnx").run(None, inputs)
     file = onnx.load(tmp_path / "model.onnx")
-    fixed = [node.name for node in file.graph.node for each in node.attribute
-             if node.op_type == "Cast" and each.i in FLOATS]  # fmt: skip
-    assert not fixed
-    onnx.save(in_half_precision(file), tmp_path / "half.onnx")
-    halves = {k: v.astype("float16") if v.dtype == "float32" else v for k, v in given.items()}
-    found = session_of(tmp_path / "half.onnx").run(None, halves)
-    assert {each.dtype for each in found} == {np.dtype("float16")}
-    check_near(found, expected, given.get("mask") if model.targets_of == 0 else None, 2e-2)
+    for node in file.graph.node:
+        if node.op_type == "Cast":
+            assert not {attribute.i for attribute in node.attribute} & FLOATS, node.name
+    onnx.save(convert_to_float16(file), tmp_path / "half.onnx")
+    halves = {k: v.astype("float16") if v.dtype == "float32" else v for k, v in inputs.items()}
+    outputs = session_of(tmp_path / "half.onnx").run(None, halves)
+    assert {output.dtype for output in outputs} == {np.dtype("float16")}
+    check_near(outputs, expected, inputs.get("mask") if model.targets_of == 0 else None, 2e-2)
 
 
 @pytest.mark.parametrize("case_of", SAMPLES)
@@ -67,7 +67,7 @@ def test_onnxruntime_infers_all_shapes(case_of, tmp_path):
     pytest.importorskip("sympy", reason=NEEDS["sympy"])
     from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
-    exported(case_of, tmp_path / "model.onnx")
+    export(case_of, tmp_path / "model.onnx")
     file = onnx.load(tmp_path / "model.onnx")
     inferred = SymbolicShapeInference.infer_shapes(file, 2**31 - 1, False, False, 0)
     known = {value.name for value in (*inferred.graph.value_info, *inferred.graph.output)}

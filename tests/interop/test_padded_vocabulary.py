@@ -213,5 +213,5 @@ def test_neither_sides_nor_lengths_of_a_file_change_a_text(tmp_path, folder):
     assert ids[1].tolist() == alone + [2] * 3
     assert mask[1].tolist() == [True, True, False, False, False]
     writer = nf.from_pretrained(folder)  # whose settings say "left"
-    both = writer.generate(["To be or not", "To"], 8, temperature=0)
-    assert both == [writer.generate(text, 8, temperature=0) for text in ("To be or not", "To")]
+    written = writer.generate(["To be or not", "To"], 8, temperature=0)
+    assert written == [writer.generate(text, 8, temperature=0) for text in ("To be or not", "To")]

@@ -20,7 +20,7 @@ POINTER = (
 CAUSE, REMEDY = "is a pointer of Git LFS", "git lfs pull"
 
 
-def written(folder, kind="bert", **options):
+def write_model(folder, kind="bert", **options):
     """Write a folder with a head for hidden tokens, and return the model in it."""
     model = nf.MaskedLanguageModel(config_of(kind), len(WORDS), dtype="float64", **options)
     save_pretrained(model, folder, architecture=kind)
@@ -96,7 +96,7 @@ LAYERS = {
 @pytest.mark.parametrize("kind", LAYERS)
 def test_an_array_of_a_head_is_used_or_refused_by_name(tmp_path, kind):
     needed, unknown = LAYERS[kind]
-    written(tmp_path / kind, kind)
+    write_model(tmp_path / kind, kind)
     state = load_file(tmp_path / kind / "model.safetensors")
     change(tmp_path / kind, left_out=[needed])
     with pytest.raises(ValueError, match=f"the weights have no {needed};"):
@@ -114,10 +114,13 @@ def test_an_array_of_a_classifier_is_used_or_refused_by_name(tmp_path):
         nf.from_pretrained(tmp_path / "model")
 
 
-def test_what_a_head_cannot_hold_is_refused_and_an_encoder_without_one_is_read(tmp_path):
+def test_a_head_that_transformers_does_not_have_is_refused(tmp_path):
     with pytest.raises(ValueError, match="head_activation = 'silu'; expected 'gelu', as trans"):
-        written(tmp_path / "bert", "bert", head_activation="silu")
-    written(tmp_path / "modernbert", "modernbert", head_activation="silu")
+        write_model(tmp_path / "bert", "bert", head_activation="silu")
+
+
+def test_a_head_with_an_unknown_activation_gives_a_warning(tmp_path):
+    write_model(tmp_path / "modernbert", "modernbert", head_activation="silu")
     again = nf.from_pretrained(tmp_path / "modernbert").masked_language_model()
     assert again.head_activation == "silu"
     change(tmp_path / "modernbert", classifier_activation="tanh")
@@ -125,6 +128,9 @@ def test_what_a_head_cannot_hold_is_refused_and_an_encoder_without_one_is_read(t
         encoder = nf.from_pretrained(tmp_path / "modernbert")
     with pytest.raises(ValueError, match="no head for hidden tokens"):
         encoder.masked_language_model()
+
+
+def test_an_encoder_with_the_class_name_of_its_pretraining_is_read(tmp_path):
     tiny(tmp_path / "encoder", tokenizer=False)
     change(tmp_path / "encoder", architectures=["BertForMaskedLM"])  # the name of an earlier class
     with warnings.catch_warnings():
@@ -132,8 +138,8 @@ def test_what_a_head_cannot_hold_is_refused_and_an_encoder_without_one_is_read(t
         assert nf.from_pretrained(tmp_path / "encoder").masked is None
 
 
-def test_a_head_of_its_own_comes_back_from_a_file_and_gives_its_encoder(tmp_path):
-    model = written(tmp_path / "bert", tied=False)
+def test_a_head_that_is_not_tied_is_read_from_a_file(tmp_path):
+    model = write_model(tmp_path / "bert", tied=False)
     names = {"output.weight", "output.bias", "embed.tokens.weight"}
     assert names <= model.parameters().keys()
     assert model.parameters()["output.weight"].shape == (8, len(WORDS))
@@ -144,12 +150,16 @@ def test_a_head_of_its_own_comes_back_from_a_file_and_gives_its_encoder(tmp_path
     for again in (nf.load(file), read):
         assert not again.tied
         np.testing.assert_array_equal(again(ids), model(ids))
+
+
+def test_a_model_takes_over_an_encoder_but_not_its_head(tmp_path):
+    model = write_model(tmp_path / "bert", tied=False)
     tied = nf.MaskedLanguageModel(model.config, len(WORDS), dtype="float64")
     for one, other in ((tied, model), (model, tied)):
-        own = one.output.weight.value.copy()
+        weight_before = one.output.weight.value.copy()
         nf.models.trainable.take_over(one, other)
         np.testing.assert_array_equal(
             one.embed.tokens.weight.value, other.embed.tokens.weight.value
         )
         if not one.tied:
-            np.testing.assert_array_equal(one.output.weight.value, own)
+            np.testing.assert_array_equal(one.output.weight.value, weight_before)

@@ -35,21 +35,21 @@ FORMATS = {
 def test_formats_are_read(tmp_path, content, compressed):
     path = tmp_path / "vectors.txt"  # the content says whether it is compressed
     path.write_bytes(gzip.compress(content) if compressed else content)
-    found = read_word_vectors(path, ["Zürich", "nothing", ". . .", "the", "The"])
-    assert list(found) == ["Zürich", ". . .", "the"]
-    for word, vector in found.items():
+    vectors = read_word_vectors(path, ["Zürich", "nothing", ". . .", "the", "The"])
+    assert list(vectors) == ["Zürich", ". . .", "the"]
+    for word, vector in vectors.items():
         assert vector.dtype == "float32"
         np.testing.assert_allclose(vector, ROWS[word], rtol=1e-6)
 
 
-def test_tabs_separate_too(tmp_path):
+def test_fields_may_be_separated_by_tabs(tmp_path):
     path = tmp_path / "vectors.tsv"
     rows = {word: vector for word, vector in ROWS.items() if " " not in word}
     path.write_bytes(text(rows, separator="\t"))
     assert list(read_word_vectors(str(path), rows)) == list(rows)
 
 
-def test_of_a_word_that_is_there_twice_the_first_counts(tmp_path):
+def test_the_first_vector_of_a_repeated_word_is_used(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_bytes(b"a 1 2\nb 3 4\na 5 6\n")
     assert read_word_vectors(path, {"a": 7})["a"].tolist() == [1.0, 2.0]
@@ -72,24 +72,35 @@ def test_of_a_word_that_is_there_twice_the_first_counts(tmp_path):
         (gzip.compress(text(), mtime=0)[:-9] + b"x" * 9, "is cut short or damaged after line"),
     ],
 )
-def test_damaged_files_are_refused_in_words(tmp_path, content, message):
+def test_damaged_files_are_refused(tmp_path, content, message):
     path = tmp_path / "vectors.txt"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
         read_word_vectors(path, ["the", "of"])
 
 
-def test_wrong_arguments_are_refused_in_words(tmp_path):
-    (tmp_path / "v.txt").write_bytes(text())
+def test_a_file_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.txt does not exist; expected a file"):
         read_word_vectors(tmp_path / "none.txt", ["the"])
+
+
+def test_a_folder_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="is a folder; expected a file"):
         read_word_vectors(tmp_path, ["the"])
-    for words in ("the", 3):
-        with pytest.raises(TypeError, match=r"words is .*; expected a list with a string"):
-            read_word_vectors(tmp_path / "v.txt", words)
-    with pytest.raises(TypeError, match=r"words\[0\] is an int: 3; expected a string"):
-        read_word_vectors(tmp_path / "v.txt", [3])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("the", "words is .*; expected a list with a string"),
+        (3, "words is .*; expected a list with a string"),
+        ([3], r"words\[0\] is an int: 3; expected a string"),
+    ],
+)
+def test_wrong_words_are_refused(tmp_path, words, message):
+    (tmp_path / "v.txt").write_bytes(text())
+    with pytest.raises(TypeError, match=message):
+        read_word_vectors(tmp_path / "v.txt", words)
 
 
 @pytest.fixture
@@ -127,7 +138,7 @@ def test_rows_of_words_are_filled(model, words):
         ([1, 2], ROWS, TypeError, r"words\[0\] is an int: 1; expected a string"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_changes_nothing(model, words, vectors, error, message):
+def test_a_refused_call_changes_no_row(model, words, vectors, error, message):
     before = model.parameters()["embed.tokens.weight"].copy()
     with pytest.raises(error, match=message):
         set_word_vectors(model, words, vectors)

@@ -51,13 +51,13 @@ def test_a_folder_holds_the_same_model(make, tmp_path):
     assert "parameters, from" in repr(again)
 
 
-def changed(folder, **settings):
+def change_settings(folder, **settings):
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | settings))
 
 
 @pytest.mark.parametrize(
-    ("make", "settings", "said"),
+    ("make", "settings", "message"),
     [
         (gpt2, {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = True"),
         (gpt2, {"add_cross_attention": True}, "add_cross_attention = True; expected False"),
@@ -84,12 +84,12 @@ def changed(folder, **settings):
         (marian, {"d_model": 2**40}, "an array of shape (20, 1099511627776)"),
     ],
 )
-def test_what_npformer_has_not_is_said(tmp_path, make, settings, said):
+def test_what_npformer_has_not_is_said(tmp_path, make, settings, message):
     save_pretrained(make(), tmp_path / "folder")
-    changed(tmp_path / "folder", **settings)
+    change_settings(tmp_path / "folder", **settings)
     with pytest.raises((TypeError, ValueError), match="cannot be read") as raised:
         nf.from_pretrained(tmp_path / "folder")
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 TABLE, NEAR = np.ones((20, 8), "float32"), SINUSOIDS.astype("float32")
@@ -97,7 +97,7 @@ UPPER = (NEAR.view("uint32") & 0xFFFF0000).view("float32")  # as in bfloat16
 
 
 @pytest.mark.parametrize(
-    ("make", "more", "said"),
+    ("make", "more", "message"),
     [
         (gpt2, {"score.weight": TABLE}, "score.weight is unknown. Expected .* GPT2LMHeadModel"),
         (gpt2, {"transformer.h.0.attn.lora_A": TABLE}, "transformer.h.0.attn.lora_A is unknown"),
@@ -123,14 +123,14 @@ UPPER = (NEAR.view("uint32") & 0xFFFF0000).view("float32")  # as in bfloat16
         ),
     ],
 )
-def test_an_array_is_used_or_refused(tmp_path, make, more, said):
+def test_an_array_is_used_or_refused(tmp_path, make, more, message):
     save_pretrained(make(), tmp_path)
     state = load_file(tmp_path / "model.safetensors")
     same = state.get("model.shared.weight")
     save_file(state | {k: same if v is None else v for k, v in more.items()},
               tmp_path / "model.safetensors")  # fmt: skip
-    if said:
-        with pytest.raises(ValueError, match=said):
+    if message:
+        with pytest.raises(ValueError, match=message):
             nf.from_pretrained(tmp_path)
     else:
         nf.from_pretrained(tmp_path).save(tmp_path / "again")
@@ -139,25 +139,31 @@ def test_an_array_is_used_or_refused(tmp_path, make, more, said):
         assert all((again[name] == array).all() for name, array in state.items())
 
 
-def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
-    for make, settings, said in (
+@pytest.mark.parametrize(
+    ("make", "settings", "message"),
+    [
         (gpt2, {"repetition_penalty": 1.2}, "generation repetition_penalty = 1.2, wh"),
         (gpt2, {"bad_words_ids": [[3]]}, "bad_words_ids"),
         (gpt2, {"num_beams": 3, "stop_strings": ["a"]}, r"stop_strings = \['a'\], .*num_beams = 3"),
         (marian, {"decoder_start_token_id": 3, "num_beams": 3}, "decoder_start_token_id = 3, wh"),
         (marian, {"forced_eos_token_id": 5}, "forced_eos_token_id = 5"),
-    ):  # fmt: skip
-        save_pretrained(make(), tmp_path, overwrite=True)
-        (tmp_path / "generation_config.json").write_text(json.dumps(settings))
-        with pytest.warns(UserWarning, match=said):
-            nf.from_pretrained(tmp_path)
-    save_pretrained(gpt2(), tmp_path, overwrite=True)
+    ],
+)
+def test_unsupported_settings_of_generation_give_a_warning(tmp_path, make, settings, message):
+    save_pretrained(make(), tmp_path)
+    (tmp_path / "generation_config.json").write_text(json.dumps(settings))
+    with pytest.warns(UserWarning, match=message):
+        nf.from_pretrained(tmp_path)
+
+
+def test_supported_settings_of_generation_are_used(tmp_path):
+    save_pretrained(gpt2(), tmp_path)
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [7], "min_length": 0}')
     assert nf.from_pretrained(tmp_path)._ends() == [7]
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: gpt2(norm="post"), "norm = 'post' (expected 'pre')"),
         (lambda: gpt2(mixer="gated_convolution"), "mixer = 'gated_convolution'"),
@@ -170,18 +176,18 @@ def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
         (lambda: marian(output_bias=False), "it has output_bias = False"),
     ],
 )
-def test_what_transformers_has_not_is_said(tmp_path, make, said):
+def test_models_that_transformers_does_not_have_are_refused(tmp_path, make, message):
     with pytest.raises(ValueError, match=r"npformer\.save writes any model") as raised:
         save_pretrained(make(), tmp_path / "folder")
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_weights_can_be_used_without_a_tokenizer(tmp_path):
     save_pretrained(gpt2(), tmp_path / "folder")
-    found = nf.from_pretrained(tmp_path / "folder")
-    assert found.model.generate([1, 2], 3).shape == (3,)
+    pretrained = nf.from_pretrained(tmp_path / "folder")
+    assert pretrained.model.generate([1, 2], 3).shape == (3,)
     with pytest.raises((FileNotFoundError, ImportError)):
-        found.generate("a")
+        pretrained.generate("a")
     with pytest.raises(ValueError, match=r"pooling is given and .* a model that writes"):
         nf.from_pretrained(tmp_path / "folder", pooling="mean")
     with pytest.raises(ValueError, match="with its settings and weights alone"):
