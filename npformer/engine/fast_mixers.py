@@ -39,8 +39,8 @@ OVERRIDABLE = {
     "keys_backward",
     "values",
     "values_backward",
-    "compared",
-    "compared_backward",
+    "normalize_and_rotate",
+    "normalize_and_rotate_backward",
     "rotate",
     "attend",
     "attend_backward",
@@ -198,7 +198,7 @@ class FastDenseSynthesizer(FastAveraging, DenseSynthesizer):
         value = weights_and_biases(attributes["value"])
         if value is None or len(self.W2.value) != attributes["n_heads"]:
             return None
-        return [*self.in_order(), *value], (attributes["causal"],)
+        return [*self.score_parameters(), *value], (attributes["causal"],)
 
 
 class FastFourier(Fast, Fourier):

@@ -1,4 +1,4 @@
-"""Layers: the mathematics of `functional` with parameters of their own.
+"""Layers: the functions of `functional`, with parameters.
 
 A layer that draws weights takes a `seed`, which is a whole number or a NumPy generator, and a
 `dtype`, "float32" or "float64".

@@ -68,5 +68,5 @@ ACTIVATIONS: Registry[Layer] = Registry(
     makes=Layer,
     hint=False,  # relu2 and selu are other functions, not relu misspelt
 )
-"""What ``EncoderConfig(activation=...)`` takes. Builders get nothing but their options, and return
-a layer."""
+"""What ``EncoderConfig(activation=...)`` takes. A builder is called with the options alone and
+returns a layer."""

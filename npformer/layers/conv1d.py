@@ -49,8 +49,9 @@ class Conv1d(Layer):
         dtype: str = "float32",
         init: initializers.Initializer = initializers.xavier_uniform,
     ) -> None:
-        for name, value in (("d_in", d_in), ("d_out", d_out), ("kernel", kernel)):
-            checks.positive(name, value)
+        checks.positive("d_in", d_in)
+        checks.positive("d_out", d_out)
+        checks.positive("kernel", kernel)
         checks.flag("bias", bias)
         rng = generators.from_seed(seed)
         self.padding = checks.choice("padding", padding, ("same", "valid"))

@@ -22,12 +22,12 @@ class CrossAttention(TwoInputLayer):
         y, cache = layer.forward(x, memory, context)
         dx, dmemory = layer.backward(dy, cache, gradients)
 
-    A token of x whose whole memory is padding takes nothing: its heads and their gradients are 0.
+    If the whole memory of a token of x is padding, its heads and their gradients are 0.
 
     Parameters
     ----------
     d_model, n_heads : int
-        Each head averages d_model / n_heads features with weights of its own.
+        Each head averages d_model / n_heads features with its own weights.
     d_memory : int, optional
         Features of a token of the memory; None: d_model.
     initializer : str
@@ -59,43 +59,44 @@ class CrossAttention(TwoInputLayer):
         if attention_dropout > 0.0 and not self.keeps_weights:
             raise ValueError(
                 f"attention_dropout is {attention_dropout} and the weights are computed again; "
-                "expected 0, or CrossAttention, because what was dropped has to be kept"
+                "expected 0, or CrossAttention, which stores the weights that were dropped"
             )
         d_memory = d_model if d_memory is None else checks.positive("d_memory", d_memory)
-        made: dict[str, Any] = {
-            "seed": generators.from_seed(seed),
-            "dtype": dtype,
-            "init": initializers.INITIALIZERS.make(initializer),
-        }
+        rng = generators.from_seed(seed)
+        init = initializers.INITIALIZERS.make(initializer)
         self.n_heads = n_heads
-        self.query = Linear(d_model, d_model, **made)
-        self.key = Linear(d_memory, d_model, **made)
-        self.value = Linear(d_memory, d_model, **made)
-        self.output = Linear(d_model, d_model, **made)
+        self.query = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
+        self.key = Linear(d_memory, d_model, seed=rng, dtype=dtype, init=init)
+        self.value = Linear(d_memory, d_model, seed=rng, dtype=dtype, init=init)
+        self.output = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
 
     def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
-        x, of_memory = finite_at_padding(x, context.padding), context.for_memory()
-        memory = finite_at_padding(memory, of_memory.padding)
+        memory_context = context.for_memory()
+        x = finite_at_padding(x, context.padding)
+        memory = finite_at_padding(memory, memory_context.padding)
         query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
-        key, key_cache = self.key.forward(memory, of_memory)  # [batch, memory_length, d_model]
-        value, value_cache = self.value.forward(memory, of_memory)
-        query, key, value = (F.split_heads(part, self.n_heads) for part in (query, key, value))
+        key, key_cache = self.key.forward(memory, memory_context)  # [batch, memory_length, d_model]
+        value, value_cache = self.value.forward(memory, memory_context)
         heads, heads_cache = self.heads(
-            query, key, value, context
-        )  # [batch, heads, length, d_head]
+            query=F.split_heads(query, self.n_heads),  # [batch, heads, length, d_head]
+            key=F.split_heads(key, self.n_heads),
+            value=F.split_heads(value, self.n_heads),
+            context=context,
+        )
         y, output_cache = self.output.forward(F.merge_heads(heads), context)
         caches = query_cache, key_cache, value_cache, heads_cache, output_cache
         return y, (caches, context.padding)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
-        (query_cache, key_cache, value_cache, heads_cache, output_cache), padding = cache
+        caches, padding = cache
+        query_cache, key_cache, value_cache, heads_cache, output_cache = caches
         dmerged = self.output.backward(finite_at_padding(dy, padding), output_cache, gradients)
         dheads = F.split_heads(dmerged, self.n_heads)
-        dquery, dkey, dvalue = map(F.merge_heads, self.heads_backward(dheads, heads_cache))
-        # the memory is used twice, so its gradient is a sum
-        dmemory_value = self.value.backward(dvalue, value_cache, gradients)
-        dmemory = dmemory_value + self.key.backward(dkey, key_cache, gradients)
-        return self.query.backward(dquery, query_cache, gradients), dmemory
+        dquery, dkey, dvalue = self.heads_backward(dheads, heads_cache)
+        dmemory_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
+        dmemory_key = self.key.backward(F.merge_heads(dkey), key_cache, gradients)
+        dx = self.query.backward(F.merge_heads(dquery), query_cache, gradients)
+        return dx, dmemory_value + dmemory_key  # the memory is used twice
 
     def heads(self, query: Array, key: Array, value: Array, context: Context) -> tuple[Array, Any]:
         """Return the heads, (batch, heads, length, d_head), and `heads_backward`'s cache."""
@@ -107,20 +108,21 @@ class CrossAttention(TwoInputLayer):
         return heads, (scores_cache, average_cache)
 
     def read(self, memory: Array, context: Context) -> State:
-        """Return keys and values of a memory, and which of its tokens are not padding.
+        """Return the keys, values and padding mask of a memory, for `look`.
 
-        For `look`: the tokens of a target come one at a time, and the memory stays the same.
+        While a target is written token by token, its memory stays the same.
         """
-        of_memory = context.for_memory()
-        memory = finite_at_padding(memory, of_memory.padding)
-        key, _ = self.key.forward(memory, of_memory)
-        value, _ = self.value.forward(memory, of_memory)
-        kept = {
+        memory_context = context.for_memory()
+        memory = finite_at_padding(memory, memory_context.padding)
+        key, _ = self.key.forward(memory, memory_context)
+        value, _ = self.value.forward(memory, memory_context)
+        arrays = {
             "key": F.split_heads(key, self.n_heads),
             "value": F.split_heads(value, self.n_heads),
         }
-        mask = {} if context.memory_mask is None else {"mask": context.memory_mask}
-        return State(kept | mask)
+        if context.memory_mask is not None:
+            arrays["mask"] = context.memory_mask
+        return State(arrays)
 
     def look(self, x: Array, memory: State, context: Context) -> Array:
         """Return y at evaluation for tokens that attend to what `read` returned."""
@@ -130,23 +132,26 @@ class CrossAttention(TwoInputLayer):
         return self.output.forward(F.merge_heads(heads), context)[0]
 
     def heads_backward(self, dheads: Array, cache: Any) -> tuple[Array, Array, Array]:
-        """Gradient of `heads`: return those of queries, keys and values."""
+        """Gradient of `heads`: return dquery, dkey and dvalue."""
         return F.scaled_dot_product_attention_backward(dheads, cache)
 
     def explain(self, x: Array, memory: Array, context: Context) -> Array:
         """Return the attention weights of each token for the memory, (batch, heads, Lx, Lm)."""
-        query, key = self.query.forward(x, context)[0], self.key.forward(memory, context)[0]
-        by_head = [F.split_heads(part, self.n_heads) for part in (query, key)]
-        scores, _ = F.attention_scores(*by_head)
-        return F.averaging_weights(scores, mask_for_heads(context.memory_mask))[0]
+        query, _ = self.query.forward(x, context)
+        key, _ = self.key.forward(memory, context)
+        scores, _ = F.attention_scores(
+            query=F.split_heads(query, self.n_heads), key=F.split_heads(key, self.n_heads)
+        )
+        weights, _ = F.averaging_weights(scores, mask_for_heads(context.memory_mask))
+        return weights
 
 
 class BlockwiseCrossAttention(CrossAttention):
     """`CrossAttention` that takes some queries at a time, and computes their weights twice.
 
     It gives the same numbers with more work, in memory that grows with the lengths instead of their
-    product: see `functional.blockwise_attention`. There is no dropout of weights, because those
-    that were dropped would have to be kept.
+    product: see `functional.blockwise_attention`. Weights have no dropout, because the dropped ones
+    would have to be stored.
     """
 
     keeps_weights = False

@@ -80,7 +80,7 @@ class TiedOutput(Layer):
     Attributes
     ----------
     weight : Parameter, shape (vocab_size, d_model)
-        The embedding's own.
+        The table of the embedding.
     bias : Parameter or None
     """
 
@@ -90,8 +90,9 @@ class TiedOutput(Layer):
         self.weight = embedding.weight
         self.bias: Parameter | None = None
         if bias:
-            size, dtype = self.weight.shape[:1], self.weight.dtype.name
-            self.bias = Parameter(initializers.draw(initializers.zeros, None, size, dtype))
+            vocab_size = self.weight.shape[0]
+            dtype = self.weight.dtype.name
+            self.bias = Parameter(initializers.draw(initializers.zeros, None, (vocab_size,), dtype))
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.linear(x, self.weight.value.T, value_of(self.bias))
@@ -110,7 +111,7 @@ class Positions(Layer):
     max_len, d_model : int
         Length of the longest sequence, and features of a token.
     kind : {"sinusoidal", "sinusoidal_halves", "learned"}
-        Sinusoids of Vaswani et al. (2017), sines and cosines alternating or in halves, or a table
+        Sinusoids of Vaswani et al. (2017), sines and cosines alternating or in halves; or a table
         that is trained.
     std : float
         A learned table is drawn from N(0, std^2). Its entries should be about as large as those of
@@ -137,7 +138,8 @@ class Positions(Layer):
         checks.choice("positions", kind, ("sinusoidal", "sinusoidal_halves", "learned"))
         checks.choice("dtype", dtype, checks.FLOATS)
         if kind == "learned":
-            rng, init = generators.from_seed(seed), initializers.normal(std)
+            rng = generators.from_seed(seed)
+            init = initializers.normal(std)
             self.table = Parameter(initializers.draw(init, rng, (max_len, d_model), dtype))
         else:
             with enough_memory("the table of positions", (max_len, d_model)):
@@ -150,16 +152,17 @@ class Positions(Layer):
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         if self.table.trainable:
             # y = x + table[:length], the same rows for the whole batch
-            used = gradients.of(self.table)[: dy.shape[1]]
-            used += dy.sum(axis=0)
+            dtable = gradients.of(self.table)[: dy.shape[1]]
+            dtable += dy.sum(axis=0)
         return dy
 
-    def behind(self, x: Array, begin: Any) -> Array:
-        """Return y for tokens that follow others: the first is at position `begin`.
+    def forward_from(self, x: Array, begin: Any) -> Array:
+        """Return y for tokens that follow earlier ones: the first is at position `begin`.
 
         `begin` is one number, or one for each row, (batch,).
         """
-        table, n = self.table.value, self.length_of(x)
+        table = self.table.value
+        n = self.length_of(x)
         if isinstance(begin, int) and begin + n > len(table):
             raise ValueError(
                 f"x has {n} tokens after {begin} others; expected at most {len(table)} in all, "
@@ -180,11 +183,11 @@ class TokenTypes(Embedding):
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        of_type, cache = super().forward(self.types_of(x, context), context)
-        return x + of_type, cache
+        type_embedding, cache = super().forward(self.types_of(x, context), context)
+        return x + type_embedding, cache
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        # y = x + of_type: both terms get the gradient of the sum
+        # y = x + type_embedding: both terms get the gradient of the sum
         super().backward(dy, cache, gradients)
         return dy
 

@@ -39,7 +39,7 @@ class PositionwiseFeedForward(Layer):
     ffn : {"linear", "conv1d"}
         Linear maps, or convolutions with kernel size 1.
     bias : bool
-        Whether the maps have one.
+        Whether the two maps have a bias.
     initializer : str
         A name in `INITIALIZERS`: what both matrices are drawn from.
     dropout : float
@@ -73,14 +73,14 @@ class PositionwiseFeedForward(Layer):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         hidden, expand_cache = self.expand.forward(x, context)  # [..., d_ff]
         active, activation_cache = self.activation.forward(hidden, context)
-        kept, dropout_cache = Dropout(self.dropout).forward(active, context)
-        y, contract_cache = self.contract.forward(kept, context)  # [..., d_model]
+        dropped, dropout_cache = Dropout(self.dropout).forward(active, context)
+        y, contract_cache = self.contract.forward(dropped, context)  # [..., d_model]
         return y, (expand_cache, activation_cache, dropout_cache, contract_cache)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         expand_cache, activation_cache, dropout_cache, contract_cache = cache
-        dkept = self.contract.backward(dy, contract_cache, gradients)
-        dactive = Dropout(self.dropout).backward(dkept, dropout_cache, gradients)
+        ddropped = self.contract.backward(dy, contract_cache, gradients)
+        dactive = Dropout(self.dropout).backward(ddropped, dropout_cache, gradients)
         dhidden = self.activation.backward(dactive, activation_cache, gradients)
         return self.expand.backward(dhidden, expand_cache, gradients)
 

@@ -31,7 +31,7 @@ class GatedFeedForward(Layer):
     activation : str
         A name in `ACTIVATIONS`.
     bias : bool
-        Whether the maps have one.
+        Whether the three maps have a bias.
     initializer : str
         A name in `INITIALIZERS`: what all three matrices are drawn from.
     dropout : float
@@ -61,8 +61,8 @@ class GatedFeedForward(Layer):
         self.down = Linear(d_ff, d_model, bias=bias, seed=rng, dtype=dtype, init=init)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        before, gate_cache = self.gate.forward(x, context)  # [..., d_ff]
-        gate, activation_cache = self.activation.forward(before, context)
+        gate_input, gate_cache = self.gate.forward(x, context)  # [..., d_ff]
+        gate, activation_cache = self.activation.forward(gate_input, context)
         up, up_cache = self.up.forward(x, context)
         hidden, dropout_cache = self.dropout.forward(gate * up, context)
         y, down_cache = self.down.forward(hidden, context)
@@ -70,11 +70,12 @@ class GatedFeedForward(Layer):
         return y, (gate, up, caches)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        gate, up, (gate_cache, activation_cache, up_cache, dropout_cache, down_cache) = cache
+        gate, up, caches = cache
+        gate_cache, activation_cache, up_cache, dropout_cache, down_cache = caches
         dhidden = self.down.backward(dy, down_cache, gradients)
         dproduct = self.dropout.backward(dhidden, dropout_cache, gradients)
         # each factor gets the product's gradient times the other factor
         dx_up = self.up.backward(dproduct * gate, up_cache, gradients)
-        dbefore = self.activation.backward(dproduct * up, activation_cache, gradients)
-        # x is used twice, so its gradient is a sum
-        return dx_up + self.gate.backward(dbefore, gate_cache, gradients)
+        dgate_input = self.activation.backward(dproduct * up, activation_cache, gradients)
+        dx_gate = self.gate.backward(dgate_input, gate_cache, gradients)
+        return dx_up + dx_gate  # x is used twice, so its gradient is a sum

@@ -69,7 +69,8 @@ class FirstToken(Pooling):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         xp = checks.sequences(x)
         checks.has_tokens("x", x)
-        if (first := first_kept(x, context.mask)) is None:
+        first = first_kept(x, context.mask)
+        if first is None:
             return x[:, 0], (x.shape, None)
         return xp.where(first[..., None], x, 0.0).sum(axis=1), (x.shape, first)
 
@@ -93,8 +94,9 @@ class Flatten(Pooling):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.sequences(x)
-        kept = without_padding(x, context.mask)
-        return kept.reshape(x.shape[0], x.shape[1] * x.shape[2]), (x.shape, context.mask)
+        batch, length, d_model = x.shape
+        y = without_padding(x, context.mask).reshape(batch, length * d_model)
+        return y, (x.shape, context.mask)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         shape, mask = cache
@@ -115,14 +117,15 @@ class EveryToken(Pooling):
 
 
 class ChosenTokens(Layer):
-    """The tokens that ``context.chosen`` asks for, as rows: (batch, length, d) -> (n, d).
+    """The tokens that ``context.chosen`` selects, as rows: (batch, length, d) -> (n, d).
 
-    What follows is then computed for them alone. Without a choice, x stays as it is.
+    Later layers then compute these tokens alone. If ``context.chosen`` is None, y is x.
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.floating(x=x)
-        if (chosen := context.chosen) is None:
+        chosen = context.chosen
+        if chosen is None:
             return x, None
         checks.mask("chosen", chosen, tuple(x.shape[:2]))
         return x[chosen], (chosen, x.shape)
@@ -137,7 +140,7 @@ class ChosenTokens(Layer):
 
 
 OF: dict[str, type[Pooling]] = {"first": FirstToken, "mean": MeanPooling, "none": EveryToken}
-"""What a `Pooler` takes."""
+"""Poolings for ``Pooler(of=...)``."""
 
 
 class Pooler(Pooling):
@@ -199,9 +202,9 @@ class Pooler(Pooling):
 
 
 def first_kept(x: Array, mask: Array | None) -> Array | None:
-    """Return where the first token is that the mask keeps: (batch, length), at most one in a row.
+    """Return a mask, (batch, length), that is True at the first kept token of each row.
 
-    None without a mask: then it is token 0.
+    Without a mask the result is None: the first token is token 0.
     """
     if mask is None:
         return None
@@ -210,7 +213,7 @@ def first_kept(x: Array, mask: Array | None) -> Array | None:
 
 
 def without_padding(x: Array, mask: Array | None) -> Array:
-    """Return x, (batch, length, features), with 0 at padding; None if x is a gradient of nothing.
+    """Return x, (batch, length, features), with 0 at padding; None if x is None (no gradient).
 
     Padding may hold NaN, and a weight of 0 would not keep it out of the result: 0 * NaN is NaN.
     """
@@ -224,20 +227,22 @@ def without_padding(x: Array, mask: Array | None) -> Array:
 def hide_padding(x: Array, context: Context) -> tuple[Array, Context, Array | None]:
     """Return x with 0 at padding, a context that says so, and the mask.
 
-    If there is no padding, the mask is None; so it is for token ids, which stay as they are.
+    Without padding the mask is None. Token ids stay as they are, also with mask None.
     """
-    if (padding := context.padding) is None or x.ndim < 3:
+    padding = context.padding
+    if padding is None or x.ndim < 3:
         return x, context, None
     if not padding.hidden:
-        x, context = without_padding(x, padding.mask), replace(context, padding=padding.as_hidden())
+        x = without_padding(x, padding.mask)
+        context = replace(context, padding=padding.as_hidden())
     return x, context, padding.mask
 
 
 def finite_at_padding(x: Array, padding: Padding | None) -> Array:
     """Return x with 0 where it is NaN or infinite at padding, unless padding is hidden already.
 
-    A mixer begins with this, and so does its backward pass: 0 * NaN is NaN, in gradients of weights
-    for example. Other numbers at padding are mixed as any: they reach padding only.
+    Every mixer calls this first, forward and backward: 0 * NaN is NaN, for example in gradients of
+    weights. Finite numbers at padding are mixed as others are; they reach padding only.
     """
     if padding is None or padding.hidden:
         return x
@@ -260,5 +265,5 @@ POOLINGS: Registry[Layer] = Registry(
     makes=Layer,
     gets="d_model, seed, dtype and their options",
 )
-"""What ``SequenceClassifier(pooling=...)`` takes. Builders get d_model, seed and dtype. They return
-a layer, which is a `Pooling` if its output is not (batch, d_model)."""
+"""What ``SequenceClassifier(pooling=...)`` takes. A builder is called with d_model, seed and dtype,
+and returns a layer: a `Pooling` if its output is not (batch, d_model)."""

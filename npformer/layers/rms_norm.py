@@ -44,5 +44,5 @@ NORMS: Registry[Layer] = Registry(
     makes=Layer,
     gets="d_model, eps, dtype= and their options",
 )
-"""What ``EncoderConfig(norm_kind=...)`` takes. Builders get d_model and eps, and dtype as keyword;
-they return a layer that keeps the shape, with a parameter `gamma`, the scale."""
+"""What ``EncoderConfig(norm_kind=...)`` takes. A builder is called with d_model, eps and dtype=,
+and returns a layer that keeps the shape, with a parameter `gamma`, the scale."""

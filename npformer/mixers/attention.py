@@ -12,7 +12,7 @@ from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
 from npformer.layers.state import State, StateShapes
 from npformer.mixers.attention_state import attend_to_state, shapes_of_keys_and_values
-from npformer.mixers.mixer import Mixer, MixerSettings, between_kept
+from npformer.mixers.mixer import Mixer, MixerSettings, mask_weights
 
 
 class Attention(Mixer):
@@ -24,13 +24,13 @@ class Attention(Mixer):
     Parameters
     ----------
     d_model, n_heads : int
-        Each head averages d_model / n_heads features with weights of its own.
+        Each head averages d_model / n_heads features with its own weights.
     causal : bool
         Whether token i sees only the tokens 0 to i.
     initializer : str
         A name in `INITIALIZERS`: what the four matrices are drawn from.
     bias : bool
-        Whether the four maps have one.
+        Whether the four maps have a bias.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Attention(Mixer):
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        unknown = asked_of_general_attention(settings)
+        unknown = general_attention_settings(settings)
         if unknown:
             raise ValueError(
                 f"{', '.join(unknown)} is set and {cls.__name__} derives from Attention, which "
@@ -105,7 +105,7 @@ class Attention(Mixer):
             query=F.split_heads(query, self.n_heads), key=F.split_heads(key, self.n_heads)
         )
         weights, _ = F.averaging_weights(scores, mask_for_heads(context.mask), self.causal)
-        return between_kept(weights, context.mask)
+        return mask_weights(weights, context.mask)
 
     # One token after another: see `attention_state` -------------------------------------------
 
@@ -129,8 +129,8 @@ class Attention(Mixer):
         return y, state
 
 
-def asked_of_general_attention(settings: MixerSettings) -> list[str]:
-    """Return the names of the settings that only `GeneralAttention` has, if they are not off."""
+def general_attention_settings(settings: MixerSettings) -> list[str]:
+    """Return the names of settings that are on and that only `GeneralAttention` supports."""
     off = {
         "attention_dropout": 0.0,
         "rope_theta": None,

@@ -17,7 +17,8 @@ class AttentionScores(Scores):
     """
 
     def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
-        d_model, bias = settings.d_model, settings.bias
+        d_model = settings.d_model
+        bias = settings.bias
         init = initializers.INITIALIZERS.make(settings.initializer)
         self.query = Linear(d_model, d_model, bias=bias, seed=rng, dtype=dtype, init=init)
         self.key = Linear(d_model, d_model, bias=bias, seed=rng, dtype=dtype, init=init)
@@ -38,7 +39,8 @@ class AttentionScores(Scores):
         return dx_key + dx_query  # x is used twice, so its gradient is a sum
 
     def score_state_shapes(self, length: int) -> StateShapes:
-        return {"key": (self.n_heads, length, self.key.weight.shape[1] // self.n_heads)}
+        d_head = self.key.weight.shape[1] // self.n_heads
+        return {"key": (self.n_heads, length, d_head)}
 
     def score_state(self, x: Array, state: State, context: Context) -> dict[str, Array]:
         key, _ = self.key.forward(x, context)

@@ -8,7 +8,7 @@ from npformer.layers.state import State, StateShapes
 
 
 def shapes_of_keys_and_values(n_heads: int, length: int, d_head: int) -> StateShapes:
-    """Return what is kept of one sequence of up to `length` tokens."""
+    """Return the shapes of the keys and values of one sequence of up to `length` tokens."""
     return {"key": (n_heads, length, d_head), "value": (n_heads, length, d_head)}
 
 
@@ -22,9 +22,9 @@ def attend_to_state(
     query : array, shape (batch, heads, n, d_head)
         Of the n new tokens.
     key, value : array, shape (batch, heads / group, n, d_head)
-        Of the same tokens; the state keeps them.
+        Of the same tokens; they are added to the state.
     state : State
-        That before these tokens.
+        The state before these tokens.
     group : int
         How many heads of queries share a head of keys and values.
 
@@ -32,12 +32,12 @@ def attend_to_state(
     -------
     heads : array, shape (batch, heads, n, d_head)
     state : State
-        That after these tokens.
+        The state after these tokens.
     """
     n_new = query.shape[2]
     state = state.extend(n_new, context, key=key, value=value)
     keys, _ = F.repeat_heads(state.so_far("key"), group)  # [batch, heads, length so far, d_head]
     values, _ = F.repeat_heads(state.so_far("value"), group)
     scores, _ = F.attention_scores(query, keys)  # [batch, heads, n, length so far]
-    heads, _ = F.average(scores, values, mask=state.seen(n_new, query))
-    return heads, state.rested()
+    heads, _ = F.average(scores, values, mask=state.causal_mask(n_new, query))
+    return heads, state.trim()

@@ -1,8 +1,8 @@
 """What all synthesizers share: each head is softmax(scores) times its values.
 
 They differ in where the scores come from. A subclass of `Scores` computes these, and
-`AveragingMixer` does the rest; a mixer is both: ``class RandomSynthesizer(Synthesizer,
-RandomScores)``. Attention could be one of them, and is written out in `attention`.
+`AveragingMixer` does the rest. A mixer derives from both: ``class RandomSynthesizer(Synthesizer,
+RandomScores)``. Attention could be one of them; it is written out in `attention`.
 """
 
 from typing import Any, Self
@@ -25,7 +25,7 @@ from npformer.functional.heads import check_heads, mask_for_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
 from npformer.layers.state import State, StateShapes
-from npformer.mixers.mixer import Mixer, MixerSettings, between_kept
+from npformer.mixers.mixer import Mixer, MixerSettings, mask_weights
 
 
 class Scores(Layer):
@@ -37,7 +37,7 @@ class Scores(Layer):
     Parameters
     ----------
     settings : MixerSettings
-        Those of an encoder; scores take what they need.
+        The settings for mixers of an encoder; scores use some of them.
     """
 
     def __init__(
@@ -66,15 +66,15 @@ class Scores(Layer):
         return self.scores_backward(dy, cache, gradients)
 
     def score_state_shapes(self, length: int) -> StateShapes:
-        """Return names and shapes of what is kept of one sequence of up to `length` tokens."""
+        """Return names and shapes of the arrays stored for a sequence of up to `length` tokens."""
         return {}
 
     def score_state(self, x: Array, state: State, context: Context) -> dict[str, Array]:
-        """Return what is kept of the tokens x after a state, by names of `score_state_shapes`."""
+        """Return the entries to store for the new tokens x, by names of `score_state_shapes`."""
         return {}
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
-        """Return the scores of the newest tokens, x, for all tokens so far, these included.
+        """Return the scores of the newest tokens, x, for all tokens so far, including x.
 
         (batch, heads, n, length), or (heads, n, length) if they are the same in all rows.
         """
@@ -90,16 +90,16 @@ class Scores(Layer):
 class AveragingMixer(Mixer, Scores):
     """y = concat(head_1, ..., head_h) W_O, head_i = softmax(scores_i(x)) x W_V^i.
 
-    A subclass defines `scores` and `scores_backward`, or takes them from a second base. It draws
-    parameters of its own, if it has any, in `draw_scores`.
+    A subclass defines `scores` and `scores_backward`, or takes them from a second base. If it has
+    further parameters, it draws them in `draw_scores`.
 
     Parameters
     ----------
     settings : MixerSettings
-        Each of its n_heads averages d_model / n_heads features with weights of its own. causal:
+        Each of its n_heads averages d_model / n_heads features with its own weights. causal:
         token i sees only the tokens 0 to i. initializer: what the projections are drawn from.
-        bias: whether they have one. attention_dropout: probability of dropping a weight while
-        training, after the softmax.
+        bias: whether the projections have one. attention_dropout: probability of dropping a weight
+        while training, after the softmax.
 
     Attributes
     ----------
@@ -114,7 +114,8 @@ class AveragingMixer(Mixer, Scores):
         super().__init__(settings, seed=rng, dtype=dtype)
         self.causal = settings.causal
         self.attention_dropout = float(settings.attention_dropout)
-        d_model, bias = settings.d_model, settings.bias
+        d_model = settings.d_model
+        bias = settings.bias
         init = initializers.INITIALIZERS.make(settings.initializer)
         self.value = Linear(d_model, d_model, bias=bias, seed=rng, dtype=dtype, init=init)
         self.output = Linear(d_model, d_model, bias=bias, seed=rng, dtype=dtype, init=init)
@@ -160,7 +161,7 @@ class AveragingMixer(Mixer, Scores):
         return dx_value if dx_scores is None else dx_value + dx_scores
 
     def state_shapes(self, length: int, d_model: int) -> StateShapes:
-        if type(self).newest_scores is Scores.newest_scores:  # a user's own
+        if type(self).newest_scores is Scores.newest_scores:  # a user's class without it
             return super().state_shapes(length, d_model)
         d_head = self.value.weight.shape[1] // self.n_heads
         return {**self.score_state_shapes(length), "value": (self.n_heads, length, d_head)}
@@ -168,13 +169,14 @@ class AveragingMixer(Mixer, Scores):
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         if type(self).newest_scores is Scores.newest_scores:
             return super().prefill(x, state, context)
-        n_new, x = x.shape[1], finite_at_padding(x, context.padding)
+        n_new = x.shape[1]
+        x = finite_at_padding(x, context.padding)
         value, _ = self.value.forward(x, context)
         value = F.split_heads(value, self.n_heads)
-        scored = self.score_state(x, state, context)  # what the scores keep of these tokens
-        state = state.extend(n_new, context, value=value, **scored)
+        score_entries = self.score_state(x, state, context)
+        state = state.extend(n_new, context, value=value, **score_entries)
         scores = self.newest_scores(x, state, context)  # [(batch,) heads, n, length so far]
-        heads, _ = F.average(scores, state.so_far("value"), mask=state.seen(n_new, x))
+        heads, _ = F.average(scores, state.so_far("value"), mask=state.causal_mask(n_new, x))
         y, _ = self.output.forward(F.merge_heads(heads), context)
         return y, state
 
@@ -183,13 +185,13 @@ class AveragingMixer(Mixer, Scores):
         weights, _ = F.averaging_weights(scores, mask_for_heads(context.mask), self.causal)
         xp = array_module(x)
         weights = xp.broadcast_to(weights, (x.shape[0], *weights.shape[-3:]))
-        return between_kept(weights, context.mask)
+        return mask_weights(weights, context.mask)
 
 
 class Synthesizer(AveragingMixer):
     """head_i = softmax(scores_i(x)) x W_V^i, with scores that do not compare tokens.
 
-    The scores are those of a subclass's second base.
+    The second base of a subclass defines the scores.
 
     Parameters
     ----------

@@ -14,8 +14,8 @@ class DenseScores(Scores):
     """S_i = relu(x W1^i + b1^i) W2^i + b2^i: each token computes its own row of scores.
 
     With one head this is the equation of the paper. With h heads, each takes d_model / h columns of
-    W1, as the heads of attention do with the query projection, and has a W2 of its own. The code of
-    the authors does the same. Sequences shorter than max_len use the first columns of W2.
+    W1, as the heads of attention do with the query projection, and has its own W2. The authors'
+    code does the same. Sequences shorter than max_len use the first columns of W2.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class DenseScores(Scores):
     def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
         self.W1, self.b1, self.W2, self.b2 = _network(settings, settings.max_len, rng, dtype)
 
-    def in_order(self) -> tuple[Parameter, ...]:
+    def score_parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters in the order in which `functional` takes them."""
         return self.W1, self.b1, self.W2, self.b2
 
@@ -39,11 +39,13 @@ class DenseScores(Scores):
         return self._rows(x, state.longest)[0]
 
     def _rows(self, x: Array, length: int) -> Any:
-        return self.pair[0](x, *(parameter.value for parameter in self.in_order()), length)
+        forward, _ = self.pair
+        return forward(x, *(parameter.value for parameter in self.score_parameters()), length)
 
     def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array:
-        dx, *dparameters = self.pair[1](dscores, cache)
-        for parameter, gradient in zip(self.in_order(), dparameters, strict=True):
+        _, backward = self.pair
+        dx, *dparameters = backward(dscores, cache)
+        for parameter, gradient in zip(self.score_parameters(), dparameters, strict=True):
             gradients.add(parameter, gradient)
         return dx
 
@@ -58,7 +60,7 @@ class FactorizedDenseScores(DenseScores):
     W1, b1, W2, b2 : Parameter
         The parameters of F, shaped as in `DenseScores` with a instead of max_len.
     V1, c1, V2, c2 : Parameter
-        Those of G, with b instead of max_len.
+        The parameters of G, with b instead of max_len.
     """
 
     pair = (F.factorized_dense_scores, F.factorized_dense_scores_backward)
@@ -69,8 +71,8 @@ class FactorizedDenseScores(DenseScores):
         self.W1, self.b1, self.W2, self.b2 = _network(settings, a, rng, dtype)
         self.V1, self.c1, self.V2, self.c2 = _network(settings, b, rng, dtype)
 
-    def in_order(self) -> tuple[Parameter, ...]:
-        return *super().in_order(), self.V1, self.c1, self.V2, self.c2
+    def score_parameters(self) -> tuple[Parameter, ...]:
+        return *super().score_parameters(), self.V1, self.c1, self.V2, self.c2
 
 
 class DenseSynthesizer(Synthesizer, DenseScores):
@@ -86,12 +88,16 @@ class FactorizedDenseSynthesizer(Synthesizer, FactorizedDenseScores):
 
 def _network(settings: MixerSettings, columns: int, rng: Any, dtype: str) -> list[Parameter]:
     """Return W1, b1, W2 and b2, for rows of `columns` scores."""
-    d_model, n_heads, zeros = settings.d_model, settings.n_heads, initializers.zeros
+    d_model = settings.d_model
+    n_heads = settings.n_heads
+    zeros = initializers.zeros
     init = initializers.INITIALIZERS.make(settings.initializer)
-    drawn: list[tuple[Any, tuple[int, ...]]] = [
+    draws: list[tuple[Any, tuple[int, ...]]] = [
         (init, (d_model, d_model)),
         (zeros, (d_model,)),
         (initializers.per_head(init), (n_heads, d_model // n_heads, columns)),
         (zeros, (n_heads, columns)),
     ]
-    return [Parameter(initializers.draw(how, rng, shape, dtype)) for how, shape in drawn]
+    return [
+        Parameter(initializers.draw(initializer, rng, shape, dtype)) for initializer, shape in draws
+    ]

@@ -1,6 +1,6 @@
 """Attention with what later papers added: groups, windows, rotations, norms, dropout, blocks.
 
-Read `attention` first. Here each step that a setting may change has a method of its own.
+Read `attention` first. Here each step that a setting may change is a separate method.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from npformer.functional.heads import check_heads, mask_for_heads
 from npformer.layers import Linear, RMSNorm
 from npformer.layers.pooling import finite_at_padding
 from npformer.layers.state import State, StateShapes, places
-from npformer.mixers.attention import Attention, asked_of_general_attention
+from npformer.mixers.attention import Attention, general_attention_settings
 from npformer.mixers.attention_state import attend_to_state, shapes_of_keys_and_values
-from npformer.mixers.mixer import MixerSettings, between_kept
+from npformer.mixers.mixer import MixerSettings, mask_weights
 from npformer.mixers.window_state import WindowState
 
 BLOCKWISE_FROM_LENGTH = 2048
-"""From this `max_len` on, ``EncoderConfig(memory="auto")`` builds `BlockwiseAttention`. From about
-there on, computing the weights twice takes no longer than moving them through memory (`python -m
-benchmarks blockwise`)."""
+"""From this `max_len` on, ``EncoderConfig(memory="auto")`` builds `BlockwiseAttention`: from about
+this length on, computing the weights twice takes no longer than moving them through memory
+(`python -m benchmarks blockwise`)."""
 
 BLOCK = 256
-"""Queries of a block, unless a window is shorter."""
+"""Queries in a block, or the window if that is shorter."""
 
 WINDOWS = 4
-"""With a window, from this many of its lengths on: blocks then leave out most pairs."""
+"""With a window, "auto" builds `BlockwiseAttention` from a `max_len` of this many windows on:
+blocks then leave out most pairs."""
 
 
 class GeneralAttention(Attention):
@@ -102,7 +103,7 @@ class GeneralAttention(Attention):
             norm_eps=norm_eps,
         )
         check_heads(d_model, n_heads, settings.n_kv_heads, settings.d_head)
-        self.memory = self._checked_memory(memory)
+        self.memory = self._check_memory(memory)
         self.n_heads = settings.n_heads
         self.n_kv_heads = settings.kv_heads
         self.rope_theta: Any = settings.rope_theta
@@ -111,21 +112,24 @@ class GeneralAttention(Attention):
         self.window = settings.window
         self.attention_dropout = float(settings.attention_dropout)
 
-    def _checked_memory(self, memory: str | None) -> str:
+    def _check_memory(self, memory: str | None) -> str:
         if memory is None:
             return self.memories[0]
         if isinstance(memory, str) and memory == "blocks" and memory not in self.memories:
             raise ValueError(
-                "memory is 'blocks'; expected 'auto' or 'stored'. Attention in blocks is a class "
-                "of its own, with the same parameters: BlockwiseAttention"
+                "memory is 'blocks'; expected 'auto' or 'stored'. Attention in blocks is another "
+                "class, with the same parameters: BlockwiseAttention"
             )
-        checked: str = checks.choice("memory", memory, self.memories)
-        return checked
+        choice: str = checks.choice("memory", memory, self.memories)
+        return choice
 
     def _draw(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
         """Draw the four maps, and make the norms of queries and keys if there are any."""
-        d_model, d_head, bias = settings.d_model, settings.head_size, settings.bias
-        d_queries, d_keys = settings.n_heads * d_head, settings.kv_heads * d_head
+        d_model = settings.d_model
+        d_head = settings.head_size
+        d_queries = settings.n_heads * d_head
+        d_keys = settings.kv_heads * d_head
+        bias = settings.bias
         init = initializers.INITIALIZERS.make(settings.initializer)
         self.query = Linear(d_model, d_queries, bias=bias, seed=rng, dtype=dtype, init=init)
         self.key = Linear(d_model, d_keys, bias=bias, seed=rng, dtype=dtype, init=init)
@@ -139,11 +143,11 @@ class GeneralAttention(Attention):
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Attention:  # type: ignore[override]
-        """Make the attention that the settings ask for: the plain one, unless they ask for more."""
-        kind: type[Attention] = cls
+        """Make the simplest attention that supports the settings."""
+        attention_class: type[Attention] = cls
         if cls is GeneralAttention:
-            kind = kind_of_attention(settings)
-        if kind is Attention:
+            attention_class = choose_attention_class(settings)
+        if attention_class is Attention:
             return Attention.build(settings, seed=seed, dtype=dtype)
         options = settings.only(
             "d_model",
@@ -160,7 +164,7 @@ class GeneralAttention(Attention):
             "bias",
             "norm_eps",
         )
-        return kind(**options, seed=seed, dtype=dtype)
+        return attention_class(**options, seed=seed, dtype=dtype)
 
     @property
     def group(self) -> int:
@@ -199,29 +203,31 @@ class GeneralAttention(Attention):
     def queries(self, x: Array, context: Context, begin: Any = 0) -> tuple[Array, Any]:
         """Return the queries of x; its first token is at `begin`, a number or one for each row."""
         query, map_cache = self.query.forward(x, context)
-        query, compared_cache = self.compared(
+        query, norm_rotary_cache = self.normalize_and_rotate(
             F.split_heads(query, self.n_heads), norm=self.query_norm, context=context, begin=begin
         )
-        return query, (map_cache, compared_cache)
+        return query, (map_cache, norm_rotary_cache)
 
     def queries_backward(self, dquery: Array, cache: Any, gradients: Gradients) -> Array:
-        """Return the gradient that x has through the queries."""
-        map_cache, compared_cache = cache
-        dquery = self.compared_backward(dquery, compared_cache, self.query_norm, gradients)
+        """Return the gradient of x through the queries."""
+        map_cache, norm_rotary_cache = cache
+        dquery = self.normalize_and_rotate_backward(
+            dquery, norm_rotary_cache, self.query_norm, gradients
+        )
         return self.query.backward(F.merge_heads(dquery), map_cache, gradients)
 
     def keys(self, x: Array, context: Context, begin: Any = 0) -> tuple[Array, Any]:
         """Return the keys of x; its first token is at `begin`, a number or one for each row."""
         key, map_cache = self.key.forward(x, context)
-        key, compared_cache = self.compared(
+        key, norm_rotary_cache = self.normalize_and_rotate(
             F.split_heads(key, self.n_kv_heads), norm=self.key_norm, context=context, begin=begin
         )
-        return key, (map_cache, compared_cache)
+        return key, (map_cache, norm_rotary_cache)
 
     def keys_backward(self, dkey: Array, cache: Any, gradients: Gradients) -> Array:
-        """Return the gradient that x has through the keys."""
-        map_cache, compared_cache = cache
-        dkey = self.compared_backward(dkey, compared_cache, self.key_norm, gradients)
+        """Return the gradient of x through the keys."""
+        map_cache, norm_rotary_cache = cache
+        dkey = self.normalize_and_rotate_backward(dkey, norm_rotary_cache, self.key_norm, gradients)
         return self.key.backward(F.merge_heads(dkey), map_cache, gradients)
 
     def values(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -230,21 +236,22 @@ class GeneralAttention(Attention):
         return F.split_heads(value, self.n_kv_heads), map_cache
 
     def values_backward(self, dvalue: Array, cache: Any, gradients: Gradients) -> Array:
-        """Return the gradient that x has through the values."""
+        """Return the gradient of x through the values."""
         return self.value.backward(F.merge_heads(dvalue), cache, gradients)
 
-    def compared(
+    def normalize_and_rotate(
         self, heads: Array, norm: RMSNorm | None, context: Context, begin: Any
     ) -> tuple[Array, Any]:
-        """Return queries or keys as they are compared: normalised and rotated, if it is set."""
-        norm_cache = rotary_cache = None
+        """Return queries or keys, normalised and rotated if the settings say so."""
+        norm_cache = None
+        rotary_cache = None
         if norm is not None:
             heads, norm_cache = norm.forward(heads, context)
         if self.rope_theta is not None:
             heads, rotary_cache = self.rotate(heads, begin)
         return heads, (norm_cache, rotary_cache)
 
-    def compared_backward(
+    def normalize_and_rotate_backward(
         self, dheads: Array, cache: Any, norm: RMSNorm | None, gradients: Gradients
     ) -> Array:
         """Return the gradient of queries or keys before the rotation and the norm."""
@@ -289,16 +296,18 @@ class GeneralAttention(Attention):
         scores, _ = F.attention_scores(query, keys)
         mask = mask_for_heads(context.mask)
         weights, _ = F.averaging_weights(scores, mask, self.causal, self.window)
-        return between_kept(weights, context.mask)
+        return mask_weights(weights, context.mask)
 
     def state_shapes(self, length: int, d_model: int) -> StateShapes:
-        kept = length if self.window is None else self.window
+        n_tokens = length if self.window is None else self.window
         d_head = self.value.weight.shape[1] // self.n_kv_heads
-        return shapes_of_keys_and_values(self.n_kv_heads, kept, d_head)
+        return shapes_of_keys_and_values(self.n_kv_heads, n_tokens, d_head)
 
     def start(self, batch: int, length: int, like: Array) -> State:
-        kind = State if self.window is None else WindowState
-        return kind.empty(self.state_shapes(length, like.shape[-1]), batch, like)
+        shapes = self.state_shapes(length, d_model=like.shape[-1])
+        if self.window is None:
+            return State.empty(shapes, batch, like)
+        return WindowState.empty(shapes, batch, like)
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         x = finite_at_padding(x, context.padding)
@@ -321,8 +330,8 @@ class BlockwiseAttention(GeneralAttention):
     memory : {"blocks", "auto"}
         With "auto", `npformer.fast` may store the weights.
     d_model, n_heads, causal, initializer, ...
-        As in `GeneralAttention`. There is no dropout of weights: those that were dropped would have
-        to be kept, and take as much memory as all weights.
+        As in `GeneralAttention`. Weights have no dropout: the dropped ones would have to be stored,
+        which takes as much memory as all weights.
     """
 
     memories = ("blocks", "auto")
@@ -332,7 +341,7 @@ class BlockwiseAttention(GeneralAttention):
         if self.attention_dropout > 0.0:
             raise ValueError(
                 f"attention_dropout is {self.attention_dropout} and memory is 'blocks'; expected "
-                "0, or memory='stored', because what was dropped has to be kept"
+                "0, or memory='stored', because the dropped weights have to be stored"
             )
 
     def attend(self, query: Array, key: Array, value: Array, context: Context) -> tuple[Array, Any]:
@@ -353,21 +362,21 @@ class BlockwiseAttention(GeneralAttention):
         return F.blockwise_attention_backward(dheads, cache)
 
 
-def kind_of_attention(settings: MixerSettings) -> type[Attention]:
-    """Return the class of attention that the settings ask for."""
-    if in_blocks(settings):
+def choose_attention_class(settings: MixerSettings) -> type[Attention]:
+    """Return the simplest class of attention that supports the settings."""
+    if is_blockwise(settings):
         return BlockwiseAttention
-    if settings.memory == "stored" or asked_of_general_attention(settings):
+    if settings.memory == "stored" or general_attention_settings(settings):
         return GeneralAttention
     return Attention
 
 
-def in_blocks(settings: MixerSettings) -> bool:
-    """Return whether attention takes its queries in blocks: if asked, or if sequences are long."""
+def is_blockwise(settings: MixerSettings) -> bool:
+    """Return whether attention takes its queries in blocks: if set, or if sequences are long."""
     if settings.memory != "auto":
         return settings.memory == "blocks"
     if settings.attention_dropout > 0.0:
-        return False  # which weights it dropped must be kept
+        return False  # the dropped weights must be stored
     if settings.window is None:
         return settings.max_len >= BLOCKWISE_FROM_LENGTH
     return settings.max_len >= min(BLOCKWISE_FROM_LENGTH, WINDOWS * settings.window)

@@ -30,8 +30,8 @@ def hybrid(
     Notes
     -----
     There are always n_attention layers with attention, as the paper says. For "mixed", its
-    published code takes every (n_layers // n_attention)-th one, which are more if the division has
-    a remainder: 3 for 5 layers and n_attention=2, where this takes the first 2 of them.
+    published code takes every (n_layers // n_attention)-th one. These are more if the division has
+    a remainder: 3 for 5 layers and n_attention=2, where this function takes the first 2 of them.
 
     Examples
     --------
@@ -44,11 +44,12 @@ def hybrid(
     checks.text("attention", attention)
     checks.choice("layout", layout, LAYOUTS)
     n_attention = checks.whole("n_attention", n_attention, at_least=0, at_most=n_layers)
-    middle, apart = (n_layers - n_attention + 1) // 2, n_layers // max(n_attention, 1)
-    places = {
+    middle = (n_layers - n_attention + 1) // 2
+    step = n_layers // max(n_attention, 1)
+    attention_layers = {
         "bottom": range(n_attention),
         "middle": range(middle, middle + n_attention),
-        "mixed": range(0, n_attention * apart, apart),
+        "mixed": range(0, n_attention * step, step),
         "top": range(n_layers - n_attention, n_layers),
     }[layout]
-    return tuple(attention if i in places else mixer for i in range(n_layers))
+    return tuple(attention if i in attention_layers else mixer for i in range(n_layers))

@@ -6,7 +6,7 @@ from npformer.core import Array, Context, Gradients, Seed, array_module, checks
 from npformer.core.padding import check_padding
 from npformer.layers.pooling import finite_at_padding
 from npformer.layers.state import State, StateShapes
-from npformer.mixers.mixer import Mixer, MixerSettings, between_kept
+from npformer.mixers.mixer import Mixer, MixerSettings, mask_weights
 
 
 class Identity(Mixer):
@@ -36,5 +36,6 @@ class Identity(Mixer):
     def explain(self, x: Array, context: Context) -> Array:
         xp = array_module(x)
         batch, length = x.shape[:2]
-        same = xp.broadcast_to(xp.eye(length, dtype=x.dtype), (batch, 1, length, length))
-        return between_kept(same, context.mask)
+        identity = xp.eye(length, dtype=x.dtype)
+        weights = xp.broadcast_to(identity, (batch, 1, length, length))
+        return mask_weights(weights, context.mask)

@@ -32,7 +32,7 @@ class LinearMixing(WholeSequenceMixer):
     W_sequence : Parameter, shape (max_len, max_len)
         A shorter sequence uses its first rows and columns.
     W_features : Parameter, shape (d_model, d_model)
-        Both are drawn from N(0, 1 / size), which keeps the variance of x.
+        Both are draw_matrix from N(0, 1 / size), which keeps the variance of x.
     """
 
     name = "linear"
@@ -52,11 +52,12 @@ class LinearMixing(WholeSequenceMixer):
         checks.positive("d_model", d_model)
         rng = generators.from_seed(seed)
 
-        def drawn(n: int) -> Parameter:
+        def draw_matrix(n: int) -> Parameter:
             matrix = initializers.draw(initializers.normal(n**-0.5), rng, (n, n), dtype)
             return Parameter(matrix, trainable=self.trained)
 
-        self.W_sequence, self.W_features = drawn(max_len), drawn(d_model)
+        self.W_sequence = draw_matrix(max_len)
+        self.W_features = draw_matrix(d_model)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:

@@ -17,10 +17,10 @@ from npformer.core import initializers as init
 from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
 from npformer.layers.state import State, StateShapes, take_positions
-from npformer.mixers.mixer import Mixer, MixerSettings, between_kept, looking_back
+from npformer.mixers.mixer import Mixer, MixerSettings, convolution_matrices, mask_weights
 
 SHORT = 3
-"""Tokens that the convolution before the gates sees."""
+"""Kernel size of the convolution before the gates."""
 
 
 class GatedConvolution(Mixer):
@@ -29,7 +29,7 @@ class GatedConvolution(Mixer):
     The convolution of z with k is as long as the sequence, feature by feature, and is computed by a
     Fourier transform; D z adds the token itself. The products x1 v and x0 s are gates: they make
     the mixing weights depend on the tokens. Tokens never see later ones.
-    Padding is set to 0 before any token is seen by another.
+    Padding is set to 0 before tokens are mixed.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ class GatedConvolution(Mixer):
     short : Parameter, shape (3, 3 * d_model)
         The kernels of the short convolution.
     kernel : Parameter, shape (max_len, d_model)
-        k: row j weighs the token j places back. It is drawn so that it decays, each feature at its
-        own rate, and so that s has the variance of z.
+        k: row j is the weight of the token j places back. Drawn so that it decays, each feature at
+        its own rate, and so that s has the variance of z.
     skip : Parameter, shape (d_model,)
         D.
     """
@@ -62,16 +62,16 @@ class GatedConvolution(Mixer):
         seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
-        d_model, max_len = checks.positive("d_model", d_model), checks.positive("max_len", max_len)
+        d_model = checks.positive("d_model", d_model)
+        max_len = checks.positive("max_len", max_len)
         rng = generators.from_seed(seed)
-        linear: dict[str, Any] = {"seed": rng, "dtype": dtype}
-        linear["init"] = init.INITIALIZERS.make(initializer)
-        self.inner = Linear(d_model, 3 * d_model, **linear)
-        near = init.normal(SHORT**-0.5)
-        self.short = Parameter(init.draw(near, rng, (SHORT, 3 * d_model), dtype))
+        init_linear = init.INITIALIZERS.make(initializer)
+        self.inner = Linear(d_model, 3 * d_model, seed=rng, dtype=dtype, init=init_linear)
+        init_short = init.normal(SHORT**-0.5)
+        self.short = Parameter(init.draw(init_short, rng, (SHORT, 3 * d_model), dtype))
         self.kernel = Parameter(init.draw(init.decaying, rng, (max_len, d_model), dtype))
         self.skip = Parameter(init.draw(init.normal(1.0), rng, (d_model,), dtype))
-        self.output = Linear(d_model, d_model, **linear)
+        self.output = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init_linear)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
@@ -92,10 +92,13 @@ class GatedConvolution(Mixer):
         return y, (caches, (x0, x1, v, z, s), mask)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        (inner_cache, short_cache, long_cache, output_cache), (x0, x1, v, z, s), mask = cache
+        caches, factors, mask = cache
+        inner_cache, short_cache, long_cache, output_cache = caches
+        x0, x1, v, z, s = factors
         dproduct = self.output.backward(without_padding(dy, mask), output_cache, gradients)
         # y = output(x0 * s)
-        dx0, ds = dproduct * s, dproduct * x0
+        dx0 = dproduct * s
+        ds = dproduct * x0
         # s = causal_convolution(z, kernel) + skip * z
         dz, dkernel = F.causal_convolution_backward(ds, long_cache)
         gradients.add(self.kernel, dkernel)
@@ -112,7 +115,9 @@ class GatedConvolution(Mixer):
         return {"near": (SHORT - 1, 3 * d_model), "z": (length, d_model)}
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
-        n, mask, xp = x.shape[1], context.mask, array_module(x)
+        xp = array_module(x)
+        n = x.shape[1]
+        mask = context.mask
         inner, _ = self.inner.forward(without_padding(x, mask), context)
         p = xp.concatenate([state["near"], without_padding(inner, mask)], axis=1)
         near, _ = F.short_convolution(p, self.short.value)
@@ -125,22 +130,24 @@ class GatedConvolution(Mixer):
         elif n == 0:
             s = x1
         else:
-            s = take_positions(F.causal_convolution(z, self.kernel.value)[0], at)
+            s, _ = F.causal_convolution(z, self.kernel.value)
+            s = take_positions(s, at)
         s = s + self.skip.value * x1 * v
-        return self.output.forward(x0 * s, context)[0], state
+        y, _ = self.output.forward(x0 * s, context)
+        return y, state
 
     def explain(self, x: Array, context: Context) -> Array:
         mask = context.mask
         inner, _ = self.inner.forward(without_padding(x, mask), context)
         near, _ = F.short_convolution(without_padding(inner, mask), self.short.value)
         x0, x1, _ = _thirds(near)
-        k = looking_back(self.kernel.value, self.skip.value, x.shape[1])
-        gated = array_module(x).einsum("bif,ijf,bjf->bfij", x0, k, x1)
-        return between_kept(abs(gated).mean(axis=1, keepdims=True), mask)
+        matrices = convolution_matrices(self.kernel.value, self.skip.value, x.shape[1])
+        weights = array_module(x).einsum("bif,ijf,bjf->bfij", x0, matrices, x1)
+        return mask_weights(abs(weights).mean(axis=1, keepdims=True), mask)
 
 
 def _thirds(x: Array) -> tuple[Array, Array, Array]:
-    """Return the three parts of the features."""
+    """Split the features into three equal blocks."""
     d_model = x.shape[-1] // 3
     return x[..., :d_model], x[..., d_model : 2 * d_model], x[..., 2 * d_model :]
 
@@ -156,10 +163,11 @@ def _newest(p: Array, mask: Array | None) -> Array:
 
 def _one_step(z: Array, kernel: Array, at: Any) -> Array:
     """Return sum_j k_{t-j} z_j, (batch, 1, d_model), for one token t of each row."""
-    xp, length = array_module(z), z.shape[1]
+    xp = array_module(z)
+    length = z.shape[1]
     if isinstance(at, slice):
         k = kernel[length - 1 :: -1]
     else:
-        back = at - xp.arange(length)  # [batch, length]
-        k = kernel[xp.maximum(back, 0)] * (back >= 0)[..., None]
+        distance = at - xp.arange(length)  # [batch, length]
+        k = kernel[xp.maximum(distance, 0)] * (distance >= 0)[..., None]
     return (z * k).sum(axis=1, keepdims=True)

@@ -15,7 +15,7 @@ PADDINGS = tuple(STRATEGIES)
 
 
 def or_none(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    """Return a check of a setting that may be None, which is off."""
+    """Return a check that also accepts None, which turns a setting off."""
     return lambda name, value: None if value is None else check(name, value)
 
 
@@ -31,11 +31,11 @@ MUST_BE: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("qk_norm", "bias"), checks.flag),
     "norm_eps": partial(checks.number, above=0.0),
 }
-"""What each setting of a mixer must be: a function returns it checked, as Python's number."""
+"""The check of each setting of a mixer: a function that returns the value, as a Python number."""
 
 
 def keep_checked(settings: Any, must_be: dict[str, Callable[[str, Any], Any]]) -> None:
-    """Replace settings, which may be frozen, by what their checks return."""
+    """Check the fields of a dataclass, which may be frozen, and store what the checks return."""
     for name, check in must_be.items():
         object.__setattr__(settings, name, check(name, getattr(settings, name)))
 
@@ -50,12 +50,12 @@ OPTIONAL_SETTINGS = (
     "bias",
     "norm_eps",
 )
-"""Settings that a mixer gets only if they are not what they have always been."""
+"""Settings that `MixerSettings.only` leaves out while they have their default."""
 
 
 @dataclass(frozen=True)
 class MixerSettings:
-    """What a mixer is built from: those settings of an `EncoderConfig` that concern mixers."""
+    """The settings of an `EncoderConfig` from which mixers are built."""
 
     d_model: int
     n_heads: int = 1
@@ -80,35 +80,40 @@ class MixerSettings:
 
     @property
     def head_size(self) -> int:
-        """Features of a head: `d_head`, or d_model / n_heads."""
+        """Features of a head: `d_head`, or d_model / n_heads if that is None."""
         return self.d_model // self.n_heads if self.d_head is None else self.d_head
 
     @property
     def kv_heads(self) -> int:
-        """Heads of keys and values: `n_kv_heads`, or as many as of queries."""
+        """Heads of keys and values: `n_kv_heads`, or `n_heads` if that is None."""
         return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
 
     def only(self, *names: str) -> dict[str, Any]:
-        """Return the settings of these names, as keywords; other names are ignored.
+        """Return the settings of these names, as keyword arguments; unknown names are ignored.
 
-        What is off is left out: mixers from elsewhere need not know of it.
+        Optional settings are left out if they have their default, so that mixers from elsewhere
+        need not know them.
         """
-        off = {f.name: f.default for f in fields(self) if f.name in OPTIONAL_SETTINGS}
-        given = {name: value for name, value in vars(self).items() if name in names}
-        return {name: v for name, v in given.items() if name not in off or v != off[name]}
+        settings = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            is_off = field.name in OPTIONAL_SETTINGS and value == field.default
+            if field.name in names and not is_off:
+                settings[field.name] = value
+        return settings
 
 
 class Mixer(Layer):
     """A layer in which tokens see each other: (batch, length, d_model) to the same shape.
 
     ``context.mask`` is False for padding. A mixer gives padding no weight at all, or refuses the
-    mask unless a setting says how to treat padding. There x and dy may hold NaN, unless the
-    `Padding` says that it is hidden.
+    mask unless a setting says how to treat padding. x and dy may hold NaN at padding, unless the
+    `Padding` is marked as hidden.
 
     Attributes
     ----------
     dropout_follows : bool
-        Whether there is dropout between this mixer and the residual connection, as in its paper.
+        Whether dropout follows this mixer, before the residual connection, as in its paper.
     """
 
     dropout_follows: bool = True
@@ -119,24 +124,24 @@ class Mixer(Layer):
         """Make this mixer for an encoder. Options of a mixer are further keywords."""
 
     def state_shapes(self, length: int, d_model: int) -> StateShapes:
-        """Return names and shapes of what a state keeps of one sequence of up to `length` tokens.
+        """Return names and shapes of a state's arrays for a sequence of up to `length` tokens.
 
-        A mixer without its own `prefill` keeps its inputs, and computes everything anew.
+        A mixer that does not define `prefill` stores its inputs, and computes all tokens again.
         """
         return {"x": (length, d_model)}
 
     def start(self, batch: int, length: int, like: Array) -> State:
         """Return the state before the first token, for up to `length` tokens in each sequence.
 
-        Backend, dtype and the number of features are those of the array `like`.
+        The state has the backend, dtype and number of features of the array `like`.
         """
         return State.empty(self.state_shapes(length, like.shape[-1]), batch, like)
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
-        """Return what the mixer makes of the tokens after those of a state, and the new state.
+        """Return the outputs for tokens that follow those of a state, and the new state.
 
-        With an empty state this is `forward` at evaluation. Rows may end in padding: they continue
-        from their last kept token.
+        With an empty state this is `forward` at evaluation. Rows may end in padding; the next
+        tokens then follow their last token that is not.
 
         Parameters
         ----------
@@ -155,7 +160,7 @@ class Mixer(Layer):
         return take_positions(y, state.positions(n, y, axis=1)), state
 
     def step(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
-        """Return what the mixer makes of one more token, (batch, 1, d_model), and the new state."""
+        """Return the output for one more token, (batch, 1, d_model), and the new state."""
         checks.shape("x", x, (None, 1, "d_model"), "One token at a time")
         return self.prefill(x, state, context)
 
@@ -163,24 +168,24 @@ class Mixer(Layer):
     def explain(self, x: Array, context: Context) -> Array:
         """Return the mixing weights for x, (batch, heads, length, length).
 
-        Entry (i, j) is the weight of token j for token i, and 0 if one of them is padding.
-        Attention and synthesizers give their weights, whose rows sum to 1. The others have one
-        head: Fourier and Hartley give the transform over the sequence, which is complex, linear
-        mixing W_sequence, and long convolutions the mean over features of absolute values.
+        Entry (i, j) is the weight of token j for token i, and 0 if one of them is padding. Rows of
+        attention and synthesizers sum to 1. Other mixers have one head: Fourier and Hartley return
+        the transform over the sequence, which is complex; linear mixing W_sequence; and long
+        convolutions the mean over features of absolute values.
         """
 
 
-def between_kept(matrices: Array, mask: Array | None) -> Array:
-    """Return mixing weights, a copy with 0 where one of both is padding."""
+def mask_weights(matrices: Array, mask: Array | None) -> Array:
+    """Return a copy of mixing weights, with 0 where either token is padding."""
     if mask is None:
         return matrices.copy()
-    both = mask[:, None, :, None] & mask[:, None, None, :]
-    return array_module(matrices).where(both, matrices, 0.0)
+    is_pair_of_tokens = mask[:, None, :, None] & mask[:, None, None, :]
+    return array_module(matrices).where(is_pair_of_tokens, matrices, 0.0)
 
 
-def looking_back(weights: Array, skip: Array, length: int) -> Array:
-    """Return a long convolution, and `skip` of the token itself: (length, length, d_model)."""
+def convolution_matrices(weights: Array, skip: Array, length: int) -> Array:
+    """Return a causal convolution plus `skip` times the token, as (length, length, d_model)."""
     xp = array_module(weights)
-    back = xp.arange(length)[:, None] - xp.arange(length)
-    matrices = weights[xp.maximum(back, 0)] * (back >= 0)[..., None]
+    distance = xp.arange(length)[:, None] - xp.arange(length)
+    matrices = weights[xp.maximum(distance, 0)] * (distance >= 0)[..., None]
     return matrices + xp.eye(length, dtype=weights.dtype)[..., None] * skip

@@ -1,6 +1,6 @@
 """A mixture of attention and synthesizers (Tay et al., 2020, section 3.3)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from npformer import functional as F
@@ -43,29 +43,37 @@ class MixtureScores(Scores):
         self.parts = [SCORES[name](settings, seed=rng, dtype=dtype) for name in names]
 
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
-        parts, part_caches = zip(*(part.forward(x, context) for part in self.parts), strict=True)
-        scores, mixture_cache = F.mixture_scores(self.logits.value, *parts)
-        return scores, (mixture_cache, part_caches)
+        scores_of_parts = []
+        part_caches = []
+        for layer in self.parts:
+            scores, part_cache = layer.forward(x, context)
+            scores_of_parts.append(scores)
+            part_caches.append(part_cache)
+        mixture, mixture_cache = F.mixture_scores(self.logits.value, *scores_of_parts)
+        return mixture, (mixture_cache, part_caches)
 
     def score_state_shapes(self, length: int) -> StateShapes:
-        return _numbered(part.score_state_shapes(length) for part in self.parts)
+        return _prefix_names([layer.score_state_shapes(length) for layer in self.parts])
 
     def score_state(self, x: Array, state: State, context: Context) -> dict[str, Array]:
-        return _numbered(part.score_state(x, state, context) for part in self.parts)
+        return _prefix_names([layer.score_state(x, state, context) for layer in self.parts])
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
-        parts = enumerate(self.parts)
-        scores = (part.newest_scores(x, state.part(f"{i}."), context) for i, part in parts)
-        return F.mixture_scores(self.logits.value, *scores)[0]
+        scores_of_parts = []
+        for i, layer in enumerate(self.parts):
+            layer_state = state.select_prefix(f"{i}.")
+            scores_of_parts.append(layer.newest_scores(x, layer_state, context))
+        mixture, _ = F.mixture_scores(self.logits.value, *scores_of_parts)
+        return mixture
 
     def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array | None:
         mixture_cache, part_caches = cache
         dlogits, *dparts = F.mixture_scores_backward(dscores, mixture_cache)
         gradients.add(self.logits, dlogits)
         dx = None
-        for part, dpart, part_cache in zip(self.parts, dparts, part_caches, strict=True):
-            dx_part = part.backward(dpart, part_cache, gradients)
-            if dx_part is not None:  # the part depends on x
+        for layer, dpart, part_cache in zip(self.parts, dparts, part_caches, strict=True):
+            dx_part = layer.backward(dpart, part_cache, gradients)
+            if dx_part is not None:  # these scores depend on x
                 dx = dx_part if dx is None else dx + dx_part
         return dx
 
@@ -74,9 +82,13 @@ class Mixture(AveragingMixer, MixtureScores):
     """head_i = softmax(sum_k alpha_k S_k^i(x)) x W_V^i; ``settings.mixture`` names the parts."""
 
 
-def _numbered(of_parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what several parts keep, under names that `State.part` takes apart again."""
-    return {f"{i}.{name}": kept for i, each in enumerate(of_parts) for name, kept in each.items()}
+def _prefix_names(mappings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Join mappings, with "0.", "1.", ... before their names; see `State.select_prefix`."""
+    joined = {}
+    for i, mapping in enumerate(mappings):
+        for name, value in mapping.items():
+            joined[f"{i}.{name}"] = value
+    return joined
 
 
 def check_parts(names: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """Padding for mixers that see every position: refuse it, mix it as zeros, or mix without it.
 
-Each of these strategies is a pair of functions. `mix` and `mix_backward` are the two passes of a
+Each strategy is a pair of functions. `mix` and `mix_backward` are the two passes of a
 mixer over whole sequences, and `name` is what the user calls that mixer.
 """
 
@@ -63,7 +63,9 @@ def per_length(mix: Mix, x: Array, padding: Padding | None, name: str) -> tuple[
 def per_length_backward(mix_backward: MixBackward, dy: Array, cache: Any) -> Array:
     """Gradient of `per_length`: 0 at padding."""
     dx = array_module(dy).zeros_like(dy)
-    for length, rows, mix_cache in reversed(cache):  # cuFFT still has the plans of the last ones
+    for length, rows, mix_cache in reversed(
+        cache
+    ):  # cuFFT still caches the plans of the last lengths
         dx[rows, :length] = mix_backward(dy[rows, :length], mix_cache)
     return dx
 

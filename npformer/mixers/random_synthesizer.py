@@ -62,7 +62,8 @@ class FactorizedRandomScores(Scores):
         return F.factorized_random_scores(self.R1.value, self.R2.value, self.length_of(x))
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
-        R1, R2 = _rows_of(self.R1.value, x, state), self.R2.value[:, : state.longest]
+        R1 = _rows_of(self.R1.value, x, state)
+        R2 = self.R2.value[:, : state.longest]
         return R1 @ R2.swapaxes(-1, -2)
 
     def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> None:
@@ -74,11 +75,13 @@ class FactorizedRandomScores(Scores):
 def _rows_of(table: Array, x: Array, state: State) -> Array:
     """Return the rows of a table, (heads, max_len, ...), at the positions of the newest tokens, x.
 
-    (heads, n, ...), or (batch, heads, n, ...) if rows of the batch have other positions.
+    (heads, n, ...), or (batch, heads, n, ...) if rows of the batch have different positions.
     """
     at = state.positions(x.shape[1], table, axis=1)
     rows = table[:, at]
-    return rows if isinstance(at, slice) else array_module(table).moveaxis(rows, 1, 0)
+    if isinstance(at, slice):
+        return rows
+    return array_module(table).moveaxis(rows, 1, 0)
 
 
 class RandomSynthesizer(Synthesizer, RandomScores):

@@ -18,10 +18,10 @@ from npformer.core import initializers as init
 from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
 from npformer.layers.state import State, StateShapes
-from npformer.mixers.mixer import Mixer, MixerSettings, between_kept, looking_back
+from npformer.mixers.mixer import Mixer, MixerSettings, convolution_matrices, mask_weights
 
 N_STATES = 16
-"""Complex numbers that are kept of each feature."""
+"""Complex numbers in the state of each feature."""
 
 
 class StateSpace(Mixer):
@@ -34,7 +34,7 @@ class StateSpace(Mixer):
     Parameters
     ----------
     d_model : int
-        Features of a token. Each has a state space of its own.
+        Features of a token. Each has its own state space.
     n_states : int
         How many complex numbers the state of a feature has.
     initializer : str
@@ -67,17 +67,17 @@ class StateSpace(Mixer):
     ) -> None:
         d_model = checks.positive("d_model", d_model)
         n_states = checks.positive("n_states", n_states)
-        rng, sizes = generators.from_seed(seed), (d_model, n_states)
-        self.log_step = Parameter(
-            init.draw(init.uniform(math.log(1e-3), math.log(1e-1)), rng, (d_model,), dtype)
-        )
-        self.log_decay = Parameter(init.draw(init.constant(math.log(0.5)), rng, sizes, dtype))
-        self.frequency = Parameter(init.draw(init.harmonics, rng, sizes, dtype))
-        self.C = Parameter(init.draw(init.normal(0.5**0.5), rng, (2, *sizes), dtype))
+        rng = generators.from_seed(seed)
+        shape = d_model, n_states
+        init_step = init.uniform(math.log(1e-3), math.log(1e-1))
+        init_decay = init.constant(math.log(0.5))
+        self.log_step = Parameter(init.draw(init_step, rng, (d_model,), dtype))
+        self.log_decay = Parameter(init.draw(init_decay, rng, shape, dtype))
+        self.frequency = Parameter(init.draw(init.harmonics, rng, shape, dtype))
+        self.C = Parameter(init.draw(init.normal(0.5**0.5), rng, (2, *shape), dtype))
         self.skip = Parameter(init.draw(init.normal(1.0), rng, (d_model,), dtype))
-        linear: dict[str, Any] = {"seed": rng, "dtype": dtype}
-        linear["init"] = init.INITIALIZERS.make(initializer)
-        self.output = Linear(d_model, d_model, **linear)
+        init_output = init.INITIALIZERS.make(initializer)
+        self.output = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init_output)
 
     @classmethod
     def build(
@@ -118,31 +118,36 @@ class StateSpace(Mixer):
         return {"real": self.log_decay.shape, "imaginary": self.log_decay.shape}
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
-        xp, mask, n = array_module(x), context.mask, x.shape[1]
+        xp = array_module(x)
+        mask = context.mask
+        n = x.shape[1]
         x = without_padding(x, mask)
         log_step, log_decay, frequency, C = (p.value for p in self.kernel_parameters())
         e, f = F.state_space_step(log_step, log_decay, frequency)
-        real, imaginary = state["real"], state["imaginary"]  # [batch, d_model, n_states]
+        real = state["real"]  # [batch, d_model, n_states]
+        imaginary = state["imaginary"]
         s = xp.empty_like(x)
         for t in range(n):
             u = x[:, t, :, None]
-            after = (
-                e[0] * real - e[1] * imaginary + f[0] * u,
-                e[0] * imaginary + e[1] * real + f[1] * u,
-            )
+            new_real = e[0] * real - e[1] * imaginary + f[0] * u
+            new_imaginary = e[0] * imaginary + e[1] * real + f[1] * u
             if mask is not None:  # padding leaves a state as it is
-                kept = mask[:, t, None, None]
-                after = xp.where(kept, after[0], real), xp.where(kept, after[1], imaginary)
-            real, imaginary = after
+                is_token = mask[:, t, None, None]
+                new_real = xp.where(is_token, new_real, real)
+                new_imaginary = xp.where(is_token, new_imaginary, imaginary)
+            real = new_real
+            imaginary = new_imaginary
             s[:, t] = 2.0 * (C[0] * real - C[1] * imaginary).sum(axis=-1)
         a, _ = F.gelu(s + self.skip.value * x)
-        new = {"real": real, "imaginary": imaginary}
-        return self.output.forward(a, context)[0], state.extend(n, context, new)
+        y, _ = self.output.forward(a, context)
+        return y, state.extend(n, context, instead={"real": real, "imaginary": imaginary})
 
     def explain(self, x: Array, context: Context) -> Array:
-        xp, length = array_module(x), x.shape[1]
+        xp = array_module(x)
+        length = x.shape[1]
         log_step, log_decay, frequency, C = (p.value for p in self.kernel_parameters())
         kernel, _ = F.state_space_kernel(log_step, log_decay, frequency, C, length=length)
-        k = looking_back(kernel, self.skip.value, length)
-        taken = xp.broadcast_to(abs(k).mean(axis=-1), (len(x), 1, length, length))
-        return between_kept(taken, context.mask)
+        matrices = convolution_matrices(kernel, self.skip.value, length)
+        weights = abs(matrices).mean(axis=-1)
+        weights = xp.broadcast_to(weights, (len(x), 1, length, length))
+        return mask_weights(weights, context.mask)

@@ -1,10 +1,10 @@
-"""What those mixers share that see all positions at once and cannot skip padding."""
+"""What mixers share that see all positions at once and cannot skip padding."""
 
 from abc import abstractmethod
 from typing import Any, Self
 
 from npformer.core import Array, Context, Gradients, Seed, array_module, checks
-from npformer.mixers.mixer import PADDINGS, Mixer, MixerSettings, between_kept
+from npformer.mixers.mixer import PADDINGS, Mixer, MixerSettings, mask_weights
 from npformer.mixers.padding import STRATEGIES
 
 
@@ -32,7 +32,7 @@ class WholeSequenceMixer(Mixer):
 
     @abstractmethod
     def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """Return whole sequences mixed, and a cache."""
+        """Mix whole sequences; return y and a cache."""
 
     @abstractmethod
     def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
@@ -56,17 +56,17 @@ class WholeSequenceMixer(Mixer):
 
     def explain(self, x: Array, context: Context) -> Array:
         batch, length = x.shape[:2]
-        whole = self.sequence_matrix(length, x)
+        matrix = self.sequence_matrix(length, x)
         xp = array_module(x)
-        matrices = xp.broadcast_to(whole, (batch, 1, length, length)).copy()
+        matrices = xp.broadcast_to(matrix, (batch, 1, length, length)).copy()
         if self.padding == "per_length" and context.padding is not None:
             for n, rows in context.padding.rows_of_length():
                 matrices[rows, :, :n, :n] = self.sequence_matrix(n, x)
-        return between_kept(matrices, context.mask)
+        return mask_weights(matrices, context.mask)
 
 
 def refuse_causal(settings: MixerSettings, name: str) -> None:
-    """Raise ValueError if tokens may see only earlier ones."""
+    """Raise ValueError if the settings are causal."""
     if settings.causal:
         raise ValueError(
             f"causal=True with mixer {name!r}; expected False, because it sees all of a sequence "

@@ -1,4 +1,4 @@
-"""WindowState: a state of the last tokens alone, for local attention."""
+"""WindowState: a state of the last tokens only, for local attention."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from npformer.core.arrays import array_module
 from npformer.core.backend import Array
 from npformer.core.context import Context
-from npformer.layers.state import State, on_backend_of, tokens_second
+from npformer.layers.state import State, move_to_backend, tokens_second
 
 
 class WindowState(State):
     """A `State` of the last `window` tokens, the newest of them last.
 
-    New tokens follow those that were kept: entry c is of the token at position begin - window + c,
-    and of none if that is below 0. `rested` then drops what no later token sees.
+    New tokens follow the stored ones: entry c belongs to the token at position begin - window + c,
+    or to none if that is below 0. `trim` then drops entries that no later token sees.
     """
 
     def __init__(
@@ -27,26 +27,30 @@ class WindowState(State):
         self.window = next(iter(arrays.values())).shape[-2] if window is None else window
 
     def so_far(self, name: str) -> Array:
-        """Return what is kept, and what was new last."""
+        """Return the stored entries, followed by the newest ones."""
         return self[name]
 
-    def seen(self, n: int, like: Array) -> Array:
+    def causal_mask(self, n: int, like: Array) -> Array:
         """Return which entries the newest n tokens see, (n, entries) or (batch, 1, n, entries)."""
-        query, entry = np.arange(n)[:, None], np.arange(self.window + n)
+        query = np.arange(n)[:, None]
+        entry = np.arange(self.window + n)
         begin = self.begin if isinstance(self.begin, int) else self.begin[:, None, None, None]
-        near = (query < entry) & (entry <= query + self.window)
-        return on_backend_of(like, near & (entry >= self.window - begin))
+        is_in_window = (query < entry) & (entry <= query + self.window)
+        is_token = entry >= self.window - begin
+        return move_to_backend(like, is_in_window & is_token)
 
     def extend(
         self, n: int, context: Context, instead: Mapping[str, Array] | None = None, **new: Array
     ) -> WindowState:
-        """Return the state with n more tokens behind those that were kept."""
-        stop, _ = self._after(n, context)
-        join = array_module(next(iter(new.values()))).concatenate
-        arrays = {name: join((self[name], entries), axis=-2) for name, entries in new.items()}
+        """Return the state with n more tokens after the stored ones."""
+        stop, _ = self._advance(n, context)
+        arrays = {}
+        for name, entries in new.items():
+            xp = array_module(entries)
+            arrays[name] = xp.concatenate((self[name], entries), axis=-2)
         return WindowState(arrays, self.stop, stop, self.window)
 
-    def rested(self) -> WindowState:
+    def trim(self) -> WindowState:
         """Return the state of the last `window` tokens."""
         arrays = {}
         for name, array in self._arrays.items():
@@ -57,5 +61,5 @@ class WindowState(State):
 
     def select(self, rows: Any) -> WindowState:
         """Return the state of some rows, as `State.select`."""
-        taken = super().select(rows)
-        return WindowState(taken._arrays, taken.begin, taken.stop, self.window)
+        state = super().select(rows)
+        return WindowState(state._arrays, state.begin, state.stop, self.window)

@@ -13,12 +13,12 @@ from npformer.models.losses import Loss
 
 
 class Shard(NamedTuple):
-    """Where one rank's shard of a batch stands in the batch of all ranks."""
+    """The place of one rank's shard in the batch of all ranks."""
 
     first: int
     """Its first row in the whole batch."""
     total: float
-    """How much all samples of the whole batch count together."""
+    """Sum of the weights of all samples in the whole batch."""
     lengths: tuple[int, ...] | None = None
     """Tokens of a sample in each input of the whole batch, with padding; None: as many as in the
     shard. They may be more if `Snapshot.lengths_of_shard` says so."""
@@ -41,7 +41,7 @@ class Batch:
     @property
     def n_tokens(self) -> int:
         """The number of tokens of each sample in all inputs, padding included."""
-        return sum(each.length for each in self.inputs)
+        return sum(sequences.length for sequences in self.inputs)
 
     @property
     def has_padding(self) -> bool:
@@ -67,15 +67,15 @@ class Batch:
         return self.counts is None or bool(self.counts.any())
 
     def anew(self, key: int, first: int) -> Self:
-        """Return the batch with whatever is drawn anew in each step, from the step's key.
+        """Return the batch with new random choices, such as hidden tokens, from the step's key.
 
-        `first` is the place of the first sample in the batch of all ranks.
+        `first` is the row of the first sample in the batch of all ranks.
         """
         return self
 
     def lengths(self) -> np.ndarray:
         """Return the length of each sample in each input, without padding: (batch, n_inputs)."""
-        return np.stack([each.lengths() for each in self.inputs], axis=1)
+        return np.stack([sequences.lengths() for sequences in self.inputs], axis=1)
 
     def cut(self, at_least: Any = 1) -> Batch:
         """Return a batch on the host without the tokens that are padding in all samples.
@@ -85,16 +85,19 @@ class Batch:
         if not len(self) or not self.has_padding:
             return self
         longest = np.maximum(self.lengths().max(axis=0), at_least).tolist()
-        inputs = tuple(each.cut(n) for each, n in zip(self.inputs, longest, strict=True))
-        of_tokens = y, weights = self.y, self.weights
-        if self.targets_of is not None:
-            length = inputs[self.targets_of].length
-            y, weights = (None if each is None else each[:, :length] for each in of_tokens)
+        inputs = tuple(sequences.cut(n) for sequences, n in zip(self.inputs, longest, strict=True))
+        if self.targets_of is None:
+            return replace(self, inputs=inputs)
+        length = inputs[self.targets_of].length
+        y = None if self.y is None else self.y[:, :length]
+        weights = None if self.weights is None else self.weights[:, :length]
         return replace(self, inputs=inputs, y=y, weights=weights)
 
     def counts_for(self, loss: Loss) -> Any:
-        """Return how much each sample counts in the mean loss: a NumPy array, (batch,)."""
-        return loss.counts(self.y) if self.weights is None else loss.counts(self.y, self.weights)
+        """Return the weight of each sample in the mean loss: a NumPy array, (batch,)."""
+        if self.weights is None:
+            return loss.counts(self.y)
+        return loss.counts(self.y, self.weights)
 
     def targets(self) -> tuple[Any, ...]:
         """Return what a loss takes besides the outputs: y, and the weights if there are any."""

@@ -26,7 +26,7 @@ class EncoderBlock(Layer):
     In the backward pass both terms of a sum s = x + f(x) get the gradient of the sum. The
     derivative of s_j = x_j + f_j(x) with respect to x_i is [i = j] plus that of f_j. Multiplied by
     ds_j and summed over j, the first gives ds itself, which goes around the sublayer, and the
-    second what the sublayer's backward pass makes of ds.
+    second the sublayer's backward pass of ds.
 
     With ``config.ffn="none"`` the block is its mixer alone: the residual connection and the norm of
     the second sublayer go with the network. What would remain of them, norm(x + 0), is a second
@@ -211,11 +211,12 @@ class EncoderBlock(Layer):
 
     def start(self, batch: int, length: int) -> Any:
         """Return the state before the first token of each sequence, of up to `length` tokens."""
-        like = next(iter(self.named_parameters().values())).value
-        return self.mixer.start(batch, length, array_module(like).empty(self._d_model, like.dtype))
+        weight = next(iter(self.named_parameters().values())).value
+        token = array_module(weight).empty(self._d_model, weight.dtype)
+        return self.mixer.start(batch, length, like=token)
 
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, Any]:
-        """Return y at evaluation for the tokens after those of a state, and the new state.
+        """Return y at evaluation for tokens that follow those in `state`, and the new state.
 
         See `Mixer.prefill`.
         """

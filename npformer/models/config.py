@@ -22,7 +22,7 @@ PER_LAYER: dict[str, Any] = {
     "window": or_none(checks.positive),
     "rope_theta": partial(checks.number, above=0.0),
 }
-"""What settings must be that may be one for each layer, besides the mixer."""
+"""Checks of the settings, besides the mixer, that may have a value for each layer."""
 MUST_BE = {name: check for name, check in OF_MIXERS.items() if name not in PER_LAYER} | {
     **dict.fromkeys(RATES, checks.rate),
     **dict.fromkeys(FLAGS, checks.flag),
@@ -35,7 +35,7 @@ MUST_BE = {name: check for name, check in OF_MIXERS.items() if name not in PER_L
     "activation": ACTIVATIONS.checked,
     "ffn": FFNS.checked,
 }
-"""What each setting must be, besides `mixer`, `mixture` and `position_padding_id`."""
+"""Checks of the other settings, without `mixer`, `mixture` and `position_padding_id`."""
 
 
 @dataclass(frozen=True)
@@ -80,26 +80,26 @@ class EncoderConfig:
     positions : {"sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"}
         What is added to the embeddings. "sinusoidal_halves": all sines, then all cosines, as in
         Marian, instead of alternating as in Vaswani et al. (2017). "rotary": nothing is added;
-        attention turns its queries and keys by their positions (Su et al., 2021). Only attention
+        attention rotates its queries and keys by their positions (Su et al., 2021). Only attention
         can do that.
     rope_theta : float, or sequence of float
-        With rotary positional encoding: the slowest pair of features turns once in
+        With rotary positional encoding: the slowest pair of features rotates once in
         2 pi rope_theta^(1 - 2 / d_head) tokens. One number, or one for each layer.
     n_kv_heads : int, optional
         Grouped queries: how many heads of keys and values the n_heads share (Ainslie et al., 2023).
-        None: each has its own.
+        None: each head has its own keys and values.
     d_head : int, optional
         Features of a head of attention. None: d_model / n_heads.
     window : int, sequence or None
         Local attention: a token sees those at most window // 2 away (Beltagy et al., 2020) or, with
         `causal`, the last `window` up to itself (Jiang et al., 2023). None sees all. One value, or
-        one for each layer. Attention alone has it, as the settings from `rope_theta` to `qk_norm`.
+        one for each layer. Only attention has it, as the settings from `rope_theta` to `qk_norm`.
     qk_norm : bool
         Whether attention has an RMS norm of each head's queries and keys (Henry et al., 2020).
     bias : bool
         Whether attention's maps and the feed-forward networks' have a bias, and layer norms a
-        shift. Other mixers keep theirs, and so does a decoder's cross-attention, which has n_heads
-        heads of d_model / n_heads features.
+        shift. Other mixers always have a bias, and so does a decoder's cross-attention, which has
+        n_heads heads of d_model / n_heads features.
     scale_embeddings : bool
         Whether token embeddings are multiplied by sqrt(d_model), as in Vaswani et al. (2017).
     share_layers : bool
@@ -129,11 +129,11 @@ class EncoderConfig:
     embedding_norm, embedding_projection : bool
         Whether a norm follows the sum of the embeddings, as in BERT and FNet, and then a linear
         map, as in FNet. With norm="pre" that norm is the first block's too, as in ModernBERT: its
-        mixer has none of its own.
+        mixer has no norm before it.
     initializer : str
         What the matrices of the feed-forward networks and of the mixers' projections are drawn
         from: a name in `INITIALIZERS`, such as "normal(std=0.02)". Random tables and the matrices
-        of linear mixing have distributions of their own.
+        of linear mixing have other distributions.
     """
 
     d_model: int = 64
@@ -176,7 +176,7 @@ class EncoderConfig:
         keep_checked(self, MUST_BE)
         keep = partial(object.__setattr__, self)
         for name in PER_LAYER:
-            keep(name, self._checked(name, getattr(self, name)))
+            keep(name, self._check_per_layer(name, getattr(self, name)))
         if self.position_padding_id is not None:
             checks.whole("position_padding_id", self.position_padding_id, at_least=0)
         check_parts(self.mixture)
@@ -188,30 +188,32 @@ class EncoderConfig:
         keep("mixer", self.mixer if isinstance(self.mixer, str) else tuple(self.mixer))
         check_mixers(self)
 
-    def _checked(self, name: str, value: Any) -> Any:
-        """Return a setting that may be one for each layer: a tuple, if these differ."""
+    def _check_per_layer(self, name: str, value: Any) -> Any:
+        """Check a setting that may have a value for each layer; return a tuple if these differ."""
         check = PER_LAYER[name]
         if isinstance(value, str | bytes) or not isinstance(value, Sequence):
             return check(name, value)
-        values = tuple(check(f"{name}[{i}]", one) for i, one in enumerate(value))
+        values = tuple(check(f"{name}[{i}]", entry) for i, entry in enumerate(value))
         check_number(self, name, values)
-        return values if len(set(values)) > 1 else values[0]
+        if len(set(values)) == 1:
+            return values[0]
+        return values
 
     @classmethod
     def modern(cls, *, causal: bool = False, **settings: Any) -> Self:
-        """Return the settings of today's Transformers, changed by those that are given.
+        """Return the settings of today's Transformers; `settings` override them.
 
         An encoder is like ModernBERT (Warner et al., 2024, arXiv 2412.13663): pre-norm with a norm
         of the embeddings, rotary positional encoding, GEGLU, no bias; two of three layers see 128
         tokens.
-        With `causal` it is a writer like Llama (Touvron et al., 2023, arXiv 2302.13971): RMS norm,
+        With `causal` the model is like Llama (Touvron et al., 2023, arXiv 2302.13971): RMS norm,
         SwiGLU, and keys and values shared by two heads of queries if their number is even.
 
         Parameters
         ----------
         causal : bool
         **settings
-            As for `EncoderConfig`. d_ff, if it is left out, is 8/3 d_model, up to a multiple of 8:
+            As for `EncoderConfig`. By default d_ff is 8/3 d_model, rounded up to a multiple of 8:
             three matrices then have as many weights as two of 4 d_model.
         """
         checks.flag("causal", causal)
@@ -227,9 +229,9 @@ class EncoderConfig:
         if isinstance(d_model, Integral):
             modern["d_ff"] = two_thirds_of_four(int(d_model))
         if causal:
-            modern |= like_llama(n_heads=settings.get("n_heads", cls.n_heads))
+            modern |= llama_settings(n_heads=settings.get("n_heads", cls.n_heads))
         else:
-            modern |= like_modern_bert(n_layers=settings.get("n_layers", cls.n_layers))
+            modern |= modern_bert_settings(n_layers=settings.get("n_layers", cls.n_layers))
         return cls(**(modern | settings))
 
     @property
@@ -239,7 +241,7 @@ class EncoderConfig:
 
     @property
     def starts_normed(self) -> bool:
-        """Whether the norm of the embeddings is the first block's: see `embedding_norm`."""
+        """Whether the norm of the embeddings is also the first block's: see `embedding_norm`."""
         return self.norm == "pre" and self.embedding_norm and not self.share_layers
 
     def make_norm(self, dtype: str) -> Any:
@@ -257,16 +259,16 @@ class EncoderConfig:
 
     def mixer_settings(self, layer: int = 0) -> MixerSettings:
         """Return the settings that the mixer of a layer gets."""
-        given = {f.name: getattr(self, f.name) for f in fields(MixerSettings)}
+        settings = {field.name: getattr(self, field.name) for field in fields(MixerSettings)}
         for name in PER_LAYER:
-            if isinstance(given[name], tuple):
-                given[name] = given[name][layer]
+            if isinstance(settings[name], tuple):
+                settings[name] = settings[name][layer]
         if self.positions != "rotary":
-            given["rope_theta"] = None
-        return MixerSettings(**given)
+            settings["rope_theta"] = None
+        return MixerSettings(**settings)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return values that JSON can hold."""
+        """Return the settings as values that JSON can represent."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
@@ -290,16 +292,16 @@ def two_thirds_of_four(d_model: int) -> int:
     return -(-8 * d_model // 24) * 8
 
 
-def like_llama(n_heads: Any) -> dict[str, Any]:
-    """Return the settings of `EncoderConfig.modern` for a writer."""
+def llama_settings(n_heads: Any) -> dict[str, Any]:
+    """Return what `EncoderConfig.modern` sets for a causal model."""
     settings: dict[str, Any] = {"norm_kind": "rms", "activation": "silu", "causal": True}
     if isinstance(n_heads, Integral) and n_heads % 2 == 0:
         settings["n_kv_heads"] = n_heads // 2
     return settings
 
 
-def like_modern_bert(n_layers: Any) -> dict[str, Any]:
-    """Return the settings of `EncoderConfig.modern` for an encoder."""
+def modern_bert_settings(n_layers: Any) -> dict[str, Any]:
+    """Return what `EncoderConfig.modern` sets for an encoder."""
     settings: dict[str, Any] = {"activation": "gelu", "embedding_norm": True}
     if isinstance(n_layers, Integral):
         sees_all = [i % 3 == 0 for i in range(n_layers)]

@@ -1,4 +1,4 @@
-"""The decoder: blocks that also read a memory, which an encoder made from another sequence."""
+"""The decoder: blocks that also read a memory, the output of an encoder for another sequence."""
 
 from dataclasses import replace
 from functools import partial
@@ -24,8 +24,8 @@ class DecoderBlock(EncoderBlock):
         x = norm(x + dropout(cross_attention(x, memory)))
         x = norm(x + dropout(feed_forward(x)))
 
-    Pre-norm moves each norm to its sublayer's input, as in `EncoderBlock`; the memory has the
-    norm at the end of its encoder.
+    Pre-norm moves each norm to its sublayer's input, as in `EncoderBlock`; the memory has been
+    normalised at the end of its encoder.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class DecoderBlock(EncoderBlock):
         rng = generators.from_seed(seed)
         self._add_mixer(config, mixer, layer, rng, dtype)
         is_long = config.memory == "auto" and config.max_len >= BLOCKWISE_FROM_LENGTH
-        in_blocks = (is_long or config.memory == "blocks") and config.attention_dropout == 0.0
-        kind = BlockwiseCrossAttention if in_blocks else CrossAttention
-        self.cross_attention = kind(
+        is_blockwise = (is_long or config.memory == "blocks") and config.attention_dropout == 0.0
+        attention_class = BlockwiseCrossAttention if is_blockwise else CrossAttention
+        self.cross_attention = attention_class(
             config.d_model,
             config.n_heads,
             d_memory=d_memory,
@@ -118,7 +118,7 @@ class DecoderBlock(EncoderBlock):
     # One token after another ------------------------------------------------------------------
 
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, States]:
-        """As `EncoderBlock.prefill`; a state is the mixer's, and what is kept of the memory."""
+        """As `EncoderBlock.prefill`; a state is the mixer's, and the memory's keys and values."""
         mixer_state, memory = state
         if self.norm == "post":
             y, mixer_state = self.mixer.prefill(x, mixer_state, context)
@@ -143,8 +143,8 @@ class DecoderBlock(EncoderBlock):
 class Decoder(Encoder):
     """A stack of blocks: (batch, length, d_model) and a memory to the first shape.
 
-    The memory is (batch, memory_length, d_memory). What x, the memory and dy hold at padding, even
-    NaN, changes nothing.
+    The memory is (batch, memory_length, d_memory). Values of x, the memory and dy at padding, even
+    NaN, do not change the result.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class Decoder(Encoder):
         check_causal(config)
         rng = generators.from_seed(seed)
         make_block = partial(DecoderBlock, config, d_memory=d_memory, seed=rng, dtype=dtype)
-        self._stack(config, dtype, make_block)
+        self._make_blocks(config, dtype, make_block)
 
     def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
         self.check(x)
@@ -202,14 +202,16 @@ class Decoder(Encoder):
         return without_padding(dx, mask), without_padding(dmemory, memory_mask)
 
     def start_with(self, memory: Array, length: int, context: Context) -> States:
-        """Return the state before the first token of each sequence, with what is read of a memory.
+        """Return the states before the first token of each sequence, with the memory read.
 
         Padding of the memory is in ``context.memory_padding``. See `DecoderBlock.prefill`.
         """
-        return States(
-            States((block.start(len(memory), length), block.cross_attention.read(memory, context)))
-            for block in self.blocks
-        )
+        states = []
+        for block in self.blocks:
+            mixer_state = block.start(len(memory), length)
+            keys_and_values = block.cross_attention.read(memory, context)
+            states.append(States((mixer_state, keys_and_values)))
+        return States(states)
 
 
 def check_causal(config: EncoderConfig) -> None:

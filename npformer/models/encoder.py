@@ -14,7 +14,7 @@ from npformer.models.config import EncoderConfig
 class Encoder(Layer):
     """A stack of blocks: (batch, length, d_model) to the same shape, with 0 at padding.
 
-    What x and dy hold at padding, even NaN, changes nothing.
+    Values of x and dy at padding, even NaN, do not change the result.
 
     Attributes
     ----------
@@ -28,10 +28,13 @@ class Encoder(Layer):
         advice = "Write npformer.EncoderConfig(d_model=64, ...)"
         checks.instance("config", config, EncoderConfig, advice)
         rng = generators.from_seed(seed)
-        self._stack(config, dtype, partial(EncoderBlock, config, seed=rng, dtype=dtype))
+        make_block = partial(EncoderBlock, config, seed=rng, dtype=dtype)
+        self._make_blocks(config, dtype, make_block)
 
-    def _stack(self, config: EncoderConfig, dtype: str, make_block: Callable[..., Any]) -> None:
-        """Make a block for each layer, or with `share_layers` one that is there n_layers times."""
+    def _make_blocks(
+        self, config: EncoderConfig, dtype: str, make_block: Callable[..., Any]
+    ) -> None:
+        """Make a block for each layer; with `share_layers`, one block is used n_layers times."""
         self.config = config
         mixers = config.mixers()
         if config.share_layers:
@@ -71,11 +74,11 @@ class Encoder(Layer):
     # One token after another ------------------------------------------------------------------
 
     def start(self, batch: int, length: int) -> States:
-        """Return the state before the first token of each sequence: that of each block's mixer."""
+        """Return the states of the blocks before the first token of each sequence."""
         return States(block.start(batch, length) for block in self.blocks)
 
     def prefill(self, x: Array, states: States, context: Context) -> tuple[Array, States]:
-        """Return y at evaluation for the tokens after those of a state, and the new state.
+        """Return y at evaluation for tokens that follow those in `states`, and the new states.
 
         See `Mixer.prefill`.
         """

@@ -1,4 +1,4 @@
-"""InputEmbedding: what a model does before its encoder, and the checks of its inputs."""
+"""InputEmbedding: what comes before the encoder, and the checks of a model's inputs."""
 
 from typing import Any
 
@@ -28,9 +28,9 @@ from npformer.models.config import EncoderConfig
 class InputEmbedding(Layer):
     """y = dropout(projection(norm(token + position + token type))), from ids or feature vectors.
 
-    The configuration says which of these parts there are. Vaswani et al. (2017) have tokens,
-    positions and dropout, BERT (Devlin et al., 2019) also token types and the norm, and FNet
-    (Lee-Thorp et al., 2021) the projection too.
+    The configuration decides which of these terms and layers there are. Vaswani et al. (2017) have
+    tokens, positions and dropout, BERT (Devlin et al., 2019) also token types and the norm, and
+    FNet (Lee-Thorp et al., 2021) the projection too.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class InputEmbedding(Layer):
         self.max_len = config.max_len
         self.n_token_types = config.n_token_types
         self.position_padding_id = config.position_padding_id if n_features is None else None
-        # Scaled embeddings have variance 1, others 0.02^2. What is added has the same.
+        # Scaled embeddings have variance 1, others 0.02^2, and so have positions and types.
         scaled = config.scale_embeddings and vocab_size is not None
         self.tokens: Embedding | Linear
         if vocab_size is not None:
@@ -129,13 +129,13 @@ class InputEmbedding(Layer):
         return without_padding(dx, mask)
 
     def prefill(self, x: Array, begin: Any, context: Context) -> Array:
-        """Return y at evaluation for tokens that follow others: the first is at `begin`.
+        """Return y at evaluation for tokens that follow earlier ones: the first is at `begin`.
 
         `begin` is one number, or one for each row, (batch,).
         """
         for layer in self.layers_in_use():
             if layer is self.positions:
-                x = layer.behind(x, begin)
+                x = layer.forward_from(x, begin)
             else:
                 x, _ = layer.forward(x, context)
         return x
@@ -143,9 +143,11 @@ class InputEmbedding(Layer):
     # Checks, and moves to the model's backend ---------------------------------------------------
 
     def _check_positions(self, x: Array, mask: Array | None) -> None:
-        """Check that each token that is kept has as many tokens before it as it has ids."""
-        behind = (x == self.position_padding_id).cumsum(axis=1) > 0
-        if (behind if mask is None else behind & mask).any():
+        """Check that no token follows a padding id, so that positions count all earlier ids."""
+        follows_padding = (x == self.position_padding_id).cumsum(axis=1) > 0
+        if mask is not None:
+            follows_padding = follows_padding & mask
+        if follows_padding.any():
             raise ValueError(
                 f"x has the id {self.position_padding_id}, which is padding and has no position, "
                 "at or before a token that is kept; expected padding at the ends of rows, and "
@@ -155,7 +157,7 @@ class InputEmbedding(Layer):
     def prepare(
         self, x: Array, mask: Array | None = None, types: Array | None = None
     ) -> tuple[Array, Array | None, Array | None]:
-        """Check x, mask and types, and bring them to the model's backend, with 0 at padding."""
+        """Check x, mask and types, and upload them to the model's backend, with 0 at padding."""
         self.check(x, mask, types)
         x = asarray(x, self.backend)
         mask = None if mask is None else asarray(mask, self.backend)
@@ -181,7 +183,7 @@ class InputEmbedding(Layer):
             self._check_types(types, x)
 
     def _refuse_ids(self, x: Array) -> None:
-        """Say what is wrong with an array that cannot hold token ids."""
+        """Raise an error for an array that cannot hold token ids."""
         if x.dtype.kind in "OUST":
             raise TypeError(
                 f"x holds texts, or rows of different lengths (its dtype is {x.dtype}); expected "
@@ -191,7 +193,7 @@ class InputEmbedding(Layer):
         checks.shape("x", x, ("batch", "length"), "This model takes token ids")
 
     def _refuse_vectors(self, x: Array) -> None:
-        """Say what is wrong with feature vectors."""
+        """Raise an error for an array that is not of feature vectors."""
         checks.floating(x=x)
         expected = ("batch", "length", self.n_features)
         checks.shape("x", x, expected, "This model takes feature vectors")

@@ -1,6 +1,6 @@
 """Losses of a model's outputs, as objects.
 
-A loss of your own is a subclass of `Loss`: docs/extending/loss.md.
+To define another loss, derive from `Loss`: docs/extending/loss.md.
 """
 
 import inspect
@@ -30,13 +30,16 @@ class Measured:
     @property
     def divisor(self) -> float:
         """What sums are divided by: the weight of all targets, or 1 if that is 0."""
-        return max(self.n, 1) if self.weight is None else self.weight or 1.0
+        if self.weight is None:
+            return max(self.n, 1)
+        return self.weight or 1.0
 
     def __add__(self, other: Self) -> Self:
-        """Return the loss of both together."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        sums: list[Any] = [None if one is None else one + two for one, two in pairs]
-        return type(self)(*sums)
+        """Return the loss of the data of both."""
+        sums: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            sums[name] = None if value is None else value + getattr(other, name)
+        return type(self)(**sums)
 
 
 class Loss(ABC):
@@ -52,14 +55,14 @@ class Loss(ABC):
         y : array
             Targets, checked and on the backend of the outputs.
         weights : array, shape (batch,), or (batch, length) without pooling
-            Those of the targets in the mean. A loss that can weigh them takes this third argument.
+            Weights of the targets in the mean. A loss that supports weights takes this argument.
         """
 
     @abstractmethod
     def backward(self, dloss: float, cache: Any) -> Array:
         """Return the gradient of ``dloss * loss`` with respect to the outputs.
 
-        `dloss` is 1, or the share of these samples if they are part of a larger batch.
+        `dloss` is 1, or if these samples are part of a larger batch, their fraction of it.
         """
 
     def n_outputs(self, n_classes: int) -> int:
@@ -94,8 +97,10 @@ class Loss(ABC):
         return "weights" in inspect.signature(self.forward).parameters
 
     def counts(self, y: Array, weights: Array | None = None) -> np.ndarray:
-        """Return how many targets each sample has, each counted `weights` times: its weight."""
-        return np.ones(len(y), dtype="int64") if weights is None else _each_sample(weights)
+        """Return the weight of each sample: the number of its targets, or the sum of `weights`."""
+        if weights is None:
+            return np.ones(len(y), dtype="int64")
+        return _sample_weights(weights)
 
     def measure(
         self, outputs: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
@@ -106,9 +111,11 @@ class Loss(ABC):
             n = int(self.counts(y).sum())
             return Measured(mean * n, None, n)
         n = int(self.counts(y).sum())
-        given, weight = [outputs, y, weights], float(self.counts(y, weights).sum())
-        mean = float(self.forward(*given)[0]) if weight else 0.0  # it is NaN without targets
-        return Measured(mean * weight, None, n, weight)
+        weight = float(self.counts(y, weights).sum())
+        if weight == 0.0:  # the mean would be NaN
+            return Measured(0.0, None, n, weight)
+        loss, _ = self.forward(outputs, y, weights)  # type: ignore[call-arg]
+        return Measured(float(loss) * weight, None, n, weight)
 
     def probabilities(self, outputs: Array) -> np.ndarray:
         """Return the probability of each class, (..., n_classes), on the host.
@@ -116,7 +123,7 @@ class Loss(ABC):
         Raises TypeError if this loss has no classes.
         """
         raise TypeError(
-            f"{type(self).__name__} knows no classes; expected a loss of classes, such as "
+            f"{type(self).__name__} has no classes; expected a loss of classes, such as "
             "SoftmaxCrossEntropy. The model's own outputs are model(x), and those that "
             "predict_to_file(..., kind='outputs') writes"
         )
@@ -143,8 +150,9 @@ class Classification(Loss):
 
     def class_weights(self, like: Array) -> Array | None:
         """Return `class_weight` as an array of the dtype and backend of another; None if unset."""
-        given = self.class_weight
-        return None if given is None else array_module(like).asarray(given, dtype=like.dtype)
+        if self.class_weight is None:
+            return None
+        return array_module(like).asarray(self.class_weight, dtype=like.dtype)
 
     @abstractmethod
     def log_probabilities(self, outputs: Array) -> np.ndarray:
@@ -165,7 +173,7 @@ class Classification(Loss):
             )
 
     def _refuse_shape(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
-        """Raise ValueError for labels of another shape than that of the answers."""
+        """Raise ValueError for labels whose shape is not that of the answers."""
         backend_of(y=y)
         advice = "One label for each sequence (each token without pooling)"
         if y.ndim == len(answers) + 1 and y.shape[-1] == 1:
@@ -175,36 +183,50 @@ class Classification(Loss):
         checks.shape("y", y, answers, advice)
 
     def without_padding(self, y: Array, mask: Array) -> Array:
-        if y.dtype.kind not in "iu":  # `check` says what is wrong
+        if y.dtype.kind not in "iu":  # `check` raises the error
             return y
         return array_module(y).where(mask, y.astype("int64"), F.NO_LABEL)
 
     def counts(self, y: Array, weights: Array | None = None) -> np.ndarray:
         if weights is None and self.class_weight is None and y.ndim == 1:
             return np.ones(len(y), dtype="int64")  # without a look at y, which may be on a GPU
-        each = labelled = to_numpy(y != F.NO_LABEL)
+        has_label = to_numpy(y != F.NO_LABEL)
+        target_weights = has_label
         if weights is not None:
-            each = np.where(labelled, to_numpy(weights), 0.0)
+            target_weights = np.where(has_label, to_numpy(weights), 0.0)
         if self.class_weight is not None:
-            each = each * np.asarray(self.class_weight)[np.where(labelled, to_numpy(y), 0)]
-        return _each_sample(each)
+            labels = np.where(has_label, to_numpy(y), 0)
+            target_weights = target_weights * np.asarray(self.class_weight)[labels]
+        return _sample_weights(target_weights)
 
     def measure(
         self, outputs: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
     ) -> Measured:
         log_p = self.log_probabilities(outputs)  # [..., n_classes]
         self.check(y, log_p.shape[:-1], log_p.shape[-1])
-        counted = y != F.NO_LABEL
-        right = np.take_along_axis(log_p, np.where(counted, y, 0)[..., None], axis=-1)[..., 0]
-        chosen = log_p.argmax(axis=-1)
-        hits = (chosen == y) & counted & ~np.isnan(right)
-        each = np.ones(y.shape) if weights is None else weights.astype("float64")
-        pairs = (y, hits), (y, counted), (chosen, counted)
-        by_class = [np.bincount(of[rows], each[rows], log_p.shape[-1]) for of, rows in pairs]
-        rows = counted & (each > 0.0)
-        total, weight = 0.0 - (each[rows] * right[rows]).sum(), float(each[rows].sum())
-        n = int(counted.sum())
-        return Measured(float(total), float(each[hits].sum()), n, weight, np.stack(by_class))
+        n_classes = log_p.shape[-1]
+        has_label = y != F.NO_LABEL
+        labels = np.where(has_label, y, 0)
+        log_p_of_label = np.take_along_axis(log_p, labels[..., None], axis=-1)[..., 0]
+        predictions = log_p.argmax(axis=-1)
+        is_hit = (predictions == y) & has_label & ~np.isnan(log_p_of_label)
+        if weights is None:
+            weights = np.ones(y.shape)
+        weights = weights.astype("float64")
+        by_class = [
+            np.bincount(y[is_hit], weights[is_hit], n_classes),
+            np.bincount(y[has_label], weights[has_label], n_classes),
+            np.bincount(predictions[has_label], weights[has_label], n_classes),
+        ]
+        counts = has_label & (weights > 0.0)
+        total = 0.0 - (weights[counts] * log_p_of_label[counts]).sum()
+        return Measured(
+            total=float(total),
+            hits=float(weights[is_hit].sum()),
+            n=int(has_label.sum()),
+            weight=float(weights[counts].sum()),
+            by_class=np.stack(by_class),
+        )
 
 
 class SoftmaxCrossEntropy(Classification):
@@ -250,15 +272,16 @@ class BinaryCrossEntropy(Classification):
     def probabilities(self, outputs: Array) -> np.ndarray:
         # sigmoid(-z), not 1 - sigmoid(z): a small probability keeps its digits
         _check_logits(outputs, 1)
-        both = [to_numpy(F.sigmoid(z)[0]) for z in (-outputs, outputs)]
-        return np.concatenate(both, axis=-1)
+        p_0, _ = F.sigmoid(-outputs)
+        p_1, _ = F.sigmoid(outputs)
+        return np.concatenate((to_numpy(p_0), to_numpy(p_1)), axis=-1)
 
     def log_probabilities(self, outputs: Array) -> np.ndarray:
         _check_logits(outputs, 1)
         # softmax of (0, z) is (sigmoid(-z), sigmoid(z))
         z = to_numpy(outputs)
-        both = np.concatenate((np.zeros_like(z), z), axis=-1)
-        return SoftmaxCrossEntropy().log_probabilities(both)
+        two_logits = np.concatenate((np.zeros_like(z), z), axis=-1)
+        return SoftmaxCrossEntropy().log_probabilities(two_logits)
 
 
 class MeanSquaredError(Loss):
@@ -278,10 +301,11 @@ class MeanSquaredError(Loss):
         return F.mean_squared_error_backward(dloss, cache)
 
 
-def _each_sample(weights: Array) -> np.ndarray:
-    """Return how much each sample weighs: the sum of its targets."""
-    rest, dtype = tuple(range(1, weights.ndim)), "int64" if weights.dtype == bool else "float64"
-    return np.asarray(to_numpy(weights).sum(axis=rest, dtype=dtype))
+def _sample_weights(target_weights: Array) -> np.ndarray:
+    """Return the weight of each sample: the sum over its targets."""
+    target_axes = tuple(range(1, target_weights.ndim))
+    dtype = "int64" if target_weights.dtype == bool else "float64"
+    return np.asarray(to_numpy(target_weights).sum(axis=target_axes, dtype=dtype))
 
 
 def _check_logits(outputs: Array, n: int | str = "n_classes") -> None:
@@ -301,5 +325,5 @@ LOSSES: Registry[Loss] = Registry(
     table="npformer.losses.LOSSES",
     makes=Loss,
 )
-"""What ``SequenceClassifier(output=...)`` takes. Builders get nothing but their options, and return
-a `Loss`."""
+"""What ``SequenceClassifier(output=...)`` takes. A builder is called with the options alone and
+returns a `Loss`."""

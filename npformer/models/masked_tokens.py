@@ -11,23 +11,23 @@ from npformer.models.next_token import output_of
 
 
 class MaskedTokens(Layer):
-    """logits = E norm(f(W h + b)) + c, for the tokens of h = encoder(embed(x)) that are asked for.
+    """logits = E norm(f(W h + b)) + c, for the requested tokens of h = encoder(embed(x)).
 
-    This is BERT with the head that it is trained with (Devlin et al., 2019). E is the table of the
-    embeddings, so its gradient is a sum: of what its rows get as embeddings, and as rows of this
-    map; unless it is not tied to them, but a matrix of its own. The head takes vocab_size d_model
-    products for each token, often more than the encoder; so training asks for the hidden tokens
+    This is BERT with the head that it is trained with (Devlin et al., 2019). If `tied`, E is the
+    table of the embeddings, so its gradient is a sum: of the gradients of its rows as embeddings,
+    and as rows of this map. If not, E is a separate matrix. The head takes vocab_size d_model
+    products for each token, often more than the encoder, so training requests the hidden tokens
     alone, by ``context.chosen``.
 
     Parameters
     ----------
     config : EncoderConfig
-        Of any mixer that sees both sides. The norm is its norm.
+        With mixers that see both sides. It also decides the kind of norm.
     vocab_size : int
     head_bias, output_bias : bool
-        Whether there is a b, and a c. None, for the first: as in `config`.
+        Whether there is a b, and a c. ``head_bias=None``: as in `config`.
     head_activation : str, optional
-        The name of f. None: that of `config`.
+        The name of f. None: the activation of `config`.
     tied : bool
         Whether E is the table of the embeddings, see `TiedOutput`.
     """

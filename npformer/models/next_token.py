@@ -94,7 +94,8 @@ class NextToken(Layer):
         """
         x = self.embed.prefill(x, states.stop, context)
         x, states = self.encoder.prefill(x, states, context)
-        return self.output.forward(last_kept(x, context), context)[0][:, 0], states
+        logits, _ = self.output.forward(last_kept(x, context), context)
+        return logits[:, 0], states
 
     def state_bytes(self, length: int) -> int:
         """Return how many bytes the state of one sequence takes, for up to `length` tokens."""
@@ -119,9 +120,9 @@ def output_of(
     bias: bool = False,
     own_bias: bool = True,
 ) -> TiedOutput | Linear:
-    """Return the layer that turns features into logits, by an embedding's table or its own.
+    """Return the layer from features to logits, with the embedding's table if `tied`.
 
-    `bias` is for the first, `own_bias` for the second.
+    `bias` is the option of the tied layer, `own_bias` that of the linear layer.
     """
     if tied:
         return TiedOutput(embed.tokens, bias)  # type: ignore[arg-type]

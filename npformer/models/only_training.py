@@ -1,4 +1,4 @@
-"""A model has one training at a time."""
+"""Guard that a model is in one training at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _trainings: dict[int, object] = {}
 
 @contextmanager
 def only_training_of(model: Layer) -> Iterator[None]:
-    """Note that a model is being trained in the body; refuse to enter while it is."""
+    """Mark a model as being trained inside the `with` block; raise if it already is."""
     mark = object()
     try:
         if _trainings.setdefault(id(model), mark) is not mark:

@@ -24,7 +24,7 @@ class SequenceModel(Layer):
     pooling, output : str
         Names in `POOLINGS` and in `LOSSES`.
     padding_id : int, optional
-        The token id that stands for padding: where no mask is given, it is made from this.
+        The token id of padding: without a mask, one is made from this id.
     expects_mask : bool
         Whether inputs are expected to come with a mask.
     """
@@ -55,7 +55,7 @@ class SequenceModel(Layer):
         self.pooling = pooling
         self.output = output
         self.loss = loss
-        self.padding_id = checked_id(padding_id, vocab_size)
+        self.padding_id = check_padding_id(padding_id, vocab_size)
         self.expects_mask = checks.flag("expects_mask", expects_mask)
         # The encoder is made first, so the same seed means the same blocks for any input.
         encoder = Encoder(config, seed=rng, dtype=dtype)
@@ -100,8 +100,8 @@ class SequenceModel(Layer):
         return self.embed.backward(dembedded, embed_cache, gradients)
 
 
-def checked_id(padding_id: int | None, vocab_size: int | None) -> int | None:
-    """Return the id of padding, which must be one of the vocabulary."""
+def check_padding_id(padding_id: int | None, vocab_size: int | None) -> int | None:
+    """Check that the id of padding is in the vocabulary, and return it."""
     if padding_id is None:
         return None
     padding_id = checks.whole("padding_id", padding_id, at_least=0)
@@ -119,7 +119,7 @@ def checked_id(padding_id: int | None, vocab_size: int | None) -> int | None:
 
 
 def _check_classes(n_classes: int, output: str, pooling: str, loss: Loss) -> None:
-    """Check that there are as many classes as the loss can tell apart."""
+    """Check that the loss can tell apart this number of classes."""
     if not isinstance(loss, Classification):
         return
     if n_classes < 2:

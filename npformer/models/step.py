@@ -27,14 +27,14 @@ def accumulate(
     """Add the gradients of ``weight * loss`` to `gradients` and return ``weight * loss``.
 
     This is `PlainStep` for a part of a batch: model and loss forward, then both backward. If the
-    batch is part of a larger one, `weight` is its share of the mean. The result is an array
+    batch is part of a larger one, `weight` is its fraction of the mean. The result is an array
     with no axes, on the model's backend.
     """
-    outputs, cache = model.forward(*batch.arrays(), batch.within(context))
-    value, loss_cache = loss.forward(outputs, *batch.targets())
+    outputs, model_cache = model.forward(*batch.arrays(), batch.within(context))
+    mean_loss, loss_cache = loss.forward(outputs, *batch.targets())
     doutputs = loss.backward(weight, loss_cache)
-    model.backward(doutputs, cache, gradients)
-    return value * weight
+    model.backward(doutputs, model_cache, gradients)
+    return mean_loss * weight
 
 
 class Step(Protocol):
@@ -58,7 +58,7 @@ class Step(Protocol):
 
 @dataclass
 class PlainStep:
-    """Forward, loss and backward, on this process, as it is written.
+    """Forward, loss and backward in this process, without sharing the batch.
 
     The masks of dropout depend on the `generator` alone, which draws one number in each step.
     """
@@ -75,8 +75,8 @@ class PlainStep:
         context = Context(training=True, generator=partial(part_generator, key, 0, len(batch)))
         gradients = Gradients(model.parameters())
         with guard_computation(model.backend, len(batch)):
-            outputs, cache = model.forward(*batch.arrays(), batch.within(context))
+            outputs, model_cache = model.forward(*batch.arrays(), batch.within(context))
             loss, loss_cache = self.loss.forward(outputs, *batch.targets())
             doutputs = self.loss.backward(1.0, loss_cache)
-            model.backward(doutputs, cache, gradients)
+            model.backward(doutputs, model_cache, gradients)
         return loss, gradients

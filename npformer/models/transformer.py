@@ -17,22 +17,22 @@ from npformer.models.next_token import last_kept, output_of
 class Transformer(TwoInputLayer):
     """logits = output(decoder(embed(target), encoder(embed(source)))) (Vaswani et al., 2017).
 
-    Row t of the logits is about token t + 1 of the target: the decoder sees the target up to
-    token t, and the whole source.
+    Row t of the logits predicts token t + 1 of the target: the decoder sees the target up to token
+    t, and the whole source.
 
     Parameters
     ----------
     config : EncoderConfig
-        That of the encoder.
+        The configuration of the encoder.
     source_vocab, target_vocab : int
         Token ids of each side run from 0 to one less.
     decoder : EncoderConfig or mapping, optional
-        That of the decoder, with ``causal=True``, or what its `to_dict` returned. None: `config`
+        The configuration of the decoder, with ``causal=True``, or its `to_dict()`. None: `config`
         with ``causal=True``.
     tied : bool
         Whether source, target and output share one table, as in the paper (section 3.4).
     output_bias : bool
-        Whether a bias is added to the logits of a shared table. An output of its own has one.
+        Whether a bias is added to the logits of a shared table. A separate output always has one.
     """
 
     first = "source"  # the name of the embedding that `config` belongs to
@@ -119,7 +119,8 @@ class Transformer(TwoInputLayer):
         """
         x = self.target.prefill(x, states.stop, context)
         x, states = self.decoder.prefill(x, states, context)
-        return self.output.forward(last_kept(x, context), context)[0][:, 0], states
+        logits, _ = self.output.forward(last_kept(x, context), context)
+        return logits[:, 0], states
 
     def forward(  # type: ignore[override]
         self, source: Array, target: Array, context: Context
@@ -157,10 +158,11 @@ def _decoder_config(
 
 def _check_tables(source: InputEmbedding, target: InputEmbedding) -> None:
     """Check that both sides can have one table."""
-    one, other = source.tokens.weight.shape, target.tokens.weight.shape
-    if one != other:
+    source_vocab, d_model = source.tokens.weight.shape
+    target_vocab, d_decoder = target.tokens.weight.shape
+    if (source_vocab, d_model) != (target_vocab, d_decoder):
         raise ValueError(
-            f"tied is True, source_vocab and d_model are {one[0]} and {one[1]}, target_vocab and "
-            f"the decoder's d_model {other[0]} and {other[1]}; expected the same, because source, "
-            "target and output share one table"
+            f"tied is True, source_vocab and d_model are {source_vocab} and {d_model}, "
+            f"target_vocab and the decoder's d_model {target_vocab} and {d_decoder}; expected the "
+            "same, because source, target and output share one table"
         )

@@ -14,7 +14,7 @@ from npformer.data.samples import Data, Samples
 from npformer.models.batch import Batch, Shard
 from npformer.models.losses import Loss
 from npformer.models.trainable import Model
-from npformer.models.trainable.metrics import Metric, check_figures, checked_metric
+from npformer.models.trainable.metrics import Metric, check_figures, check_metric
 from npformer.training.data_checks import check_data
 from npformer.training.settings import Settings
 from npformer.training.single_process import Processes
@@ -44,7 +44,7 @@ def check_task(
     The generator draws which samples are held out, if `validation` is a share of them.
     """
     loss = model.loss_with(settings.loss, settings.label_smoothing)
-    metric = checked_metric(settings.metric, model.figures, loss)
+    metric = check_metric(settings.metric, model.figures, loss)
     samples = check_data(
         model, "data", data, loss, settings.sample_weight, processes, settings.progress
     )

@@ -28,19 +28,19 @@ def test_a_head_is_attention_over_its_own_columns(either, rng):
 
 # In blocks ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("memory", "length", "in_blocks"),
+    ("memory", "length", "is_blockwise"),
     [("stored", 9, False), ("blocks", 1, True), ("auto", 7, False), ("auto", 8, True)],
 )
-def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, in_blocks):
+def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, is_blockwise):
     monkeypatch.setattr(module, "BLOCKWISE_FROM_LENGTH", 8)
     blockwise = Mock(wraps=F.blockwise_attention)
     monkeypatch.setattr(F, "blockwise_attention", blockwise)
     settings = MixerSettings(8, 2, length, memory=memory)
     mixer = nf.MIXERS["attention"].build(settings, seed=0, dtype="float64")
     whole = GeneralAttention if memory == "stored" else Attention
-    assert type(mixer) is (BlockwiseAttention if in_blocks else whole)
+    assert type(mixer) is (BlockwiseAttention if is_blockwise else whole)
     both_passes(mixer, rng.normal(size=(2, length, 8)))
-    assert blockwise.called == in_blocks
+    assert blockwise.called == is_blockwise
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_a_loss_without_classes_has_loss_and_functions(make, rng):
 
     history = fit(model, data, validation=data, metric=r_squared, epochs=1)
     assert history.validation_metric == [pytest.approx(r_squared(data[1], model(data[0])))]
-    with pytest.raises(ValueError, match="'macro_f1' and a MeanSquaredError knows no classes"):
+    with pytest.raises(ValueError, match="'macro_f1' and a MeanSquaredError has no classes"):
         fit(model, data, metric="macro_f1")
 
 

@@ -49,11 +49,11 @@ def attention_of_one(
     state = state.extend(1, context, key=key, value=value)
     query = query * (UNIT / math.sqrt(d_head))
     e = np.matmul(state.so_far("key"), query.swapaxes(-1, -2))  # [batch, kv heads, length, group]
-    visible_keys = state.seen(1, x)
+    visible_keys = state.causal_mask(1, x)
     if visible_keys is not None:
         np.copyto(e, -np.inf, where=~visible_keys.swapaxes(-1, -2))
     e -= np.maximum.reduce(e, axis=-2, keepdims=True)
     EXP(e, out=e)
     y = np.matmul(e.swapaxes(-1, -2), state.so_far("value"))
     y /= np.add.reduce(e, axis=-2)[..., None]
-    return y.reshape(batch, 1, -1), state.rested()
+    return y.reshape(batch, 1, -1), state.trim()

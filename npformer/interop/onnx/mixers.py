@@ -137,13 +137,13 @@ def dense(x: Value, network: Any, graph: Graph, *, cropped: bool) -> Value:
 
 def dense_scores(layer: M.DenseScores, x: Value, graph: Graph) -> Value:
     """S = relu(x W1 + b1) W2 + b2."""
-    return dense(x, layer.in_order(), graph, cropped=True)
+    return dense(x, layer.score_parameters(), graph, cropped=True)
 
 
 def factorized_dense_scores(layer: M.FactorizedDenseScores, x: Value, graph: Graph) -> Value:
     """S_{t, ka + j} = long_{t, k} short_{t, j}, with a separate network for each factor."""
-    short_network = layer.in_order()[:4]
-    long_network = layer.in_order()[4:]
+    short_network = layer.score_parameters()[:4]
+    long_network = layer.score_parameters()[4:]
     short = dense(x, short_network, graph, cropped=False)
     long = dense(x, long_network, graph, cropped=False)
     outer = long.expand_dims(-1) * short.expand_dims(-2)

@@ -36,7 +36,9 @@ def positions_go_on_behind_a_cache(kind: type[Positions]) -> None:
     layer = kind(6, WIDTH, **SEEDED)
     whole = layer(TOKENS)
     for t in range(TOKENS.shape[1]):
-        np.testing.assert_array_equal(layer.behind(TOKENS[:, t : t + 1], t), whole[:, t : t + 1])
+        np.testing.assert_array_equal(
+            layer.forward_from(TOKENS[:, t : t + 1], t), whole[:, t : t + 1]
+        )
 
 
 def a_query_behind_a_cache_sees_all_of_it(attend: Callable[..., Any]) -> None:

@@ -5,11 +5,11 @@ from npformer.models.trainable.language_model import LanguageModel
 from npformer.models.trainable.masked_language_model import MaskedLanguageModel
 from npformer.models.trainable.model import Model
 from npformer.models.trainable.prediction_file import predict_to_file
+from npformer.models.trainable.pretrained_weights import take_over
 from npformer.models.trainable.sequence_classifier import (
     SequenceClassifier,
     WideSequenceClassifier,
 )
-from npformer.models.trainable.taking_over import take_over
 
 __all__ = [
     "EncoderDecoder",

@@ -1,4 +1,4 @@
-"""Cases of models that can be trained, for gradcheck's table of cases, and of their losses."""
+"""Cases of gradcheck for models that can be trained, and for their losses."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -60,15 +60,15 @@ def _text_encoders() -> Iterator[Case]:
         ("BERT without a pooler", BERT, False, {"mask": MASK}),
         ("FNet, dropout", FNET, True, {"types": TYPES, "training": True}),
     ):
-        made = TextEncoder(small(**changes), 5, pooler=pooler, dtype="float64")
-        yield layer(label, made, IDS, **MODEL, **options)
+        encoder = TextEncoder(small(**changes), 5, pooler=pooler, dtype="float64")
+        yield layer(label, encoder, IDS, **MODEL, **options)
 
 
 def _writers() -> Iterator[Case]:
     pre: dict[str, Any] = {"norm": "pre", "dropout": 0.2}
     for label, tied in (("tied", True), ("not tied", False)):
-        whole = LanguageModel(small(causal=True, **pre), 6, tied=tied, **SEEDED)
-        yield layer(f"{label}, pre-norm, dropout", whole, SOURCE, training=True, **MODEL)
+        language_model = LanguageModel(small(causal=True, **pre), 6, tied=tied, **SEEDED)
+        yield layer(f"{label}, pre-norm, dropout", language_model, SOURCE, training=True, **MODEL)
         model = EncoderDecoder(small(**pre), 6, 6, tied=tied, **SEEDED)
         yield layer(f"{label}, pre-norm, dropout", model, SOURCE, TARGET, training=True, **MODEL)
     decoder_config = replace(small(causal=True), d_model=6, n_heads=3)
@@ -77,28 +77,30 @@ def _writers() -> Iterator[Case]:
     yield layer("Fourier below attention", fourier, source, target, **MODEL)
 
 
-def _masked() -> Iterator[Case]:
+def _losses_of_hidden_tokens() -> Iterator[Case]:
     y = np.where(np.arange(IDS.size).reshape(IDS.shape) % 3, -1, (IDS + 1) % 5)
     covers = "Padded", "ChosenTokens"
     for n in (1, 2):
         model = MaskedLanguageModel(small(n_layers=1), 5, **SEEDED)
         label = f"hidden tokens, workers={n}"
         yield _loss_of(model, label, y, workers=n, mask=MASK, covers=covers)
-    own = MaskedLanguageModel(small(n_layers=1), 5, tied=False, head_activation="silu", **SEEDED)
+    model = MaskedLanguageModel(small(n_layers=1), 5, tied=False, head_activation="silu", **SEEDED)
     label = "hidden tokens, not tied, another activation"
-    yield _loss_of(own, label, y, mask=MASK, covers=covers)
+    yield _loss_of(model, label, y, mask=MASK, covers=covers)
 
 
 def _losses() -> Iterator[Case]:
-    labels, by_token = np.array([0, 1, 1]), np.array([[0, 1, 2, -1], [1, -1, -1, -1], [2, 2, 0, 1]])
+    labels = np.array([0, 1, 1])
+    token_labels = np.array([[0, 1, 2, -1], [1, -1, -1, -1], [2, 2, 0, 1]])
     smooth: dict[str, Any] = {"label_smoothing": 0.1}
-    sigmoid, each = {"output": "sigmoid"}, {"pooling": "none"}
+    sigmoid = {"output": "sigmoid"}
+    no_pooling = {"pooling": "none"}
     yield _loss("softmax, label smoothing", labels, {}, {}, **smooth)
     yield _loss("sigmoid", labels, sigmoid, {})
     yield _loss("sigmoid, label smoothing", labels, sigmoid, {}, **smooth)
-    yield _loss("one label a token, some without", by_token, each, {})
+    yield _loss("one label a token, some without", token_labels, no_pooling, {})
     yield _loss("two workers, dropout", labels, {}, {"dropout": 0.2}, workers=2, seed=0)
-    yield _loss("two workers, one label a token", by_token, each, {}, workers=2)
+    yield _loss("two workers, one label a token", token_labels, no_pooling, {}, workers=2)
     yield _loss(
         "token types",
         labels,
@@ -125,14 +127,14 @@ def _loss(
     y: np.ndarray,
     arguments: dict[str, Any],
     changes: dict[str, Any],
-    kind: type[SequenceClassifier] = SequenceClassifier,
+    model_class: type[SequenceClassifier] = SequenceClassifier,
     title: str = "loss_and_gradients",
     **options: Any,
 ) -> Case:
     """Return a case for `loss_and_gradients`, as a function of all parameters."""
     n_classes = int(y.max()) + 1
     config = small(n_layers=1, **changes)
-    model = kind(config, n_classes, vocab_size=5, **arguments, **SEEDED)
+    model = model_class(config, n_classes, vocab_size=5, **arguments, **SEEDED)
     return _loss_of(model, label, y, title, **options)
 
 
@@ -144,7 +146,7 @@ def _loss_of(
     covers: tuple[str, ...] = (),
     **options: Any,
 ) -> Case:
-    """Return the same for a model."""
+    """Return a case for a model's `loss_and_gradients`, as a function of all parameters."""
     flat: Any = model.parameters().flat
 
     def forward(parameters: np.ndarray) -> tuple[Any, Any]:
@@ -160,4 +162,4 @@ def _loss_of(
     return Case(f"{title}: {label}", "models", covers, run)
 
 
-SUBJECTS += [_classifiers, _text_encoders, _losses, _writers, _masked]
+SUBJECTS += [_classifiers, _text_encoders, _losses, _writers, _losses_of_hidden_tokens]

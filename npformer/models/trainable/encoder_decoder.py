@@ -45,8 +45,8 @@ class EncoderDecoder(Model, Transformer):
     output_bias : bool
         Whether a bias is added to the logits of a shared table, as in Marian.
     padding_id : int
-        The token id that stands for padding, on both sides, where no mask is given. The first token
-        of a target is never padding.
+        The token id of padding on both sides, used where no mask is given. The first token of a
+        target is never padding.
     begin_id, end_id : int
         The token ids that targets begin and end with: `generate` begins with the first, and stops
         at the second.
@@ -143,8 +143,8 @@ class EncoderDecoder(Model, Transformer):
             How many sequences are followed at a time. 1: always the likeliest token.
         length_penalty : float
             alpha in score = log P / ((5 + n) / 6)^alpha, for n tokens (Wu et al., 2016). The search
-            is that of tensor2tensor: it looks at 2 * beams candidates, sets aside those that have
-            ended, and stops when none still to come could be better than `beams` of these.
+            is the one of tensor2tensor: it keeps 2 * beams candidates, sets finished ones aside,
+            and stops when no unfinished one can become better than `beams` finished ones.
         mask : bool array, shape (batch, length), optional
             True = keep. None: what is not `padding_id`.
         never : int or list of int, optional
@@ -188,38 +188,38 @@ class EncoderDecoder(Model, Transformer):
     def check_samples(
         self, inputs: Any, y: Array | None, loss: Loss | None = None, sample_weight: Any = None
     ) -> Batch:
-        """Return checked samples; padding, and what follows padding, is not learned."""
+        """Return checked samples; padding, and tokens after padding, are not learned."""
         source, target = inputs
         if y is not None and is_array(y) and y.shape == target.x.shape:
             if target.mask is None:
-                kept = self._kept_tokens(target.x) & self._kept_tokens(y)
-                target = replace(target, padding=Padding(kept))
+                mask = self._target_mask(target.x) & self._target_mask(y)
+                target = replace(target, padding=Padding(mask))
             y = array_module(y).where(y == self.padding_id, NO_LABEL, y)
         return super().check_samples((source, target), y, loss, sample_weight)
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids on both sides, and make masks for sides without one."""
-        sides = zip(inputs, (self.source, self.target), strict=True)
-        for each, embed in sides:
-            embed.check(each.x, each.mask, each.types)
         source, target = inputs
+        self.source.check(source.x, source.mask, source.types)
+        self.target.check(target.x, target.mask, target.types)
         if source.mask is None:
-            source = _with_mask(source, source.x != self.padding_id)
+            source = _add_mask(source, source.x != self.padding_id)
         if target.mask is None:
-            target = _with_mask(target, self._kept_tokens(target.x))
+            target = _add_mask(target, self._target_mask(target.x))
         return source, target
 
-    def _kept_tokens(self, ids: Array) -> Array:
+    def _target_mask(self, ids: Array) -> Array:
         """Return which tokens of targets are not padding; the first one never is padding."""
-        kept = ids != self.padding_id
-        kept[:, :1] = True
-        return kept
+        mask = ids != self.padding_id
+        mask[:, :1] = True
+        return mask
 
 
-def _with_mask(each: Sequences, mask: Array) -> Sequences:
-    """Return an input with a mask, if there is any padding. On a GPU, looking would wait."""
-    whole = isinstance(mask, np.ndarray) and mask.all()
-    return each if whole else replace(each, padding=Padding(mask))
+def _add_mask(sequences: Sequences, mask: Array) -> Sequences:
+    """Return an input with its mask, or as it is if the mask is known to hide nothing."""
+    if isinstance(mask, np.ndarray) and mask.all():  # on a GPU, looking would wait
+        return sequences
+    return replace(sequences, padding=Padding(mask))
 
 
 MODELS["EncoderDecoder"] = EncoderDecoder

@@ -31,7 +31,7 @@ class LanguageModel(Model, NextToken):
         model = npformer.LanguageModel(config, vocab_size=65)
         npformer.fit(model, (ids[:, :-1], ids[:, 1:]))
 
-    where -1 in y marks a token that is not to be learned.
+    where -1 in y marks a token that is not learned.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class LanguageModel(Model, NextToken):
         Token ids run from 0 to vocab_size - 1.
     tied : bool
         Whether the output multiplies by the table of the embedding (Press & Wolf, 2017). If not, it
-        is a linear map of its own, with a bias if the configuration has ``bias=True``.
+        is a separate linear map, with a bias if the configuration has ``bias=True``.
     seed : int or numpy.random.Generator
         For the initial weights.
     dtype : {"float32", "float64"}
@@ -99,8 +99,8 @@ class LanguageModel(Model, NextToken):
         """Return the n tokens that the model writes after a prompt.
 
         Row i draws from ``numpy.random.SeedSequence(seed, spawn_key=(i,))``, and sees only its own
-        prompt: what the other rows are changes its probabilities by rounding alone. Beyond max_len
-        tokens a row continues from its last max_len // 2.
+        prompt: other rows change its probabilities by rounding alone. Beyond max_len tokens a row
+        continues from its last max_len // 2.
 
         Parameters
         ----------
@@ -116,15 +116,15 @@ class LanguageModel(Model, NextToken):
             Only the likeliest tokens may be drawn: as few as have probabilities that sum to this.
         seed : int
         cache : bool
-            Whether to keep what was computed for earlier tokens; `state_bytes` tells how much
-            memory that takes. If not, everything is computed again for each token.
+            Whether to cache keys and values of earlier tokens; `state_bytes` returns how much
+            memory that takes. If not, all tokens are computed again for each new one.
         stop : int or list of int, optional
             Tokens at which a row ends.
         never : int or list of int, optional
             Tokens that are not written, such as ids that no token of a tokenizer has.
         probabilities : bool
-            Whether to return the model's probability of each token, too: the one before
-            temperature, `top_k`, `top_p` and `never`.
+            Whether to also return the model's probability of each token, before temperature,
+            `top_k`, `top_p` and `never` change it.
 
         Returns
         -------
@@ -135,16 +135,19 @@ class LanguageModel(Model, NextToken):
         """
         checks.flag("probabilities", probabilities)
         choice = Choice(temperature, top_k, top_p, self._never(never))
-        steps, shape, several = self._written(prompt, n, stop, cache, seed, choice)
-        tokens, chances = np.full(shape, NOTHING), np.zeros(shape)
-        for k, (each, logits) in enumerate(steps):
-            tokens[:, k] = each
+        steps, shape, is_batch = self._start_writing(prompt, n, stop, cache, seed, choice)
+        tokens = np.full(shape, NOTHING)
+        token_probabilities = np.zeros(shape)
+        for k, (next_tokens, logits) in enumerate(steps):
+            tokens[:, k] = next_tokens
             if probabilities:
-                of_all = softmax(logits.astype("float64"))[0][np.arange(len(each)), each]
-                chances[:, k] = np.where(each == NOTHING, 0.0, of_all)
-        if not several:
-            tokens, chances = tokens[0], chances[0]
-        return (tokens, chances) if probabilities else tokens
+                p, _ = softmax(logits.astype("float64"))
+                p_of_next = p[np.arange(len(next_tokens)), next_tokens]
+                token_probabilities[:, k] = np.where(next_tokens == NOTHING, 0.0, p_of_next)
+        if not is_batch:
+            tokens = tokens[0]
+            token_probabilities = token_probabilities[0]
+        return (tokens, token_probabilities) if probabilities else tokens
 
     @refuse_unknown_arguments
     def stream(
@@ -160,23 +163,24 @@ class LanguageModel(Model, NextToken):
         stop: Any = None,
         never: Any = None,
     ) -> Iterator[Any]:
-        """Yield what `generate` returns as it comes: an int, or (batch,) for several prompts."""
+        """Yield the tokens of `generate` one by one: an int, or (batch,) for several prompts."""
         choice = Choice(temperature, top_k, top_p, self._never(never))
-        steps, _, several = self._written(prompt, n, stop, cache, seed, choice)
-        return (tokens if several else int(tokens[0]) for tokens, _ in steps)
+        steps, _, is_batch = self._start_writing(prompt, n, stop, cache, seed, choice)
+        return (tokens if is_batch else int(tokens[0]) for tokens, _ in steps)
 
-    def _written(
+    def _start_writing(
         self, prompt: Any, n: Any, stop: Any, cache: bool, seed: int, choice: Choice
     ) -> tuple[Iterator[tuple[np.ndarray, np.ndarray]], tuple[int, int], bool]:
         """Return the steps, the shape of all tokens, and whether there were several prompts."""
         n = checks.positive("n", n)
         checks.flag("cache", cache)
-        rows, several = check_prompts(prompt, self.vocab_size)
-        ends = list_tokens("stop", stop, self.vocab_size)
-        return write_tokens(self, rows, n, choice, seed, cache, ends), (len(rows), n), several
+        prompts, is_batch = check_prompts(prompt, self.vocab_size)
+        stop_tokens = list_tokens("stop", stop, self.vocab_size)
+        steps = write_tokens(self, prompts, n, choice, seed, cache, stop_tokens)
+        return steps, (len(prompts), n), is_batch
 
     def _never(self, never: Any) -> list[int]:
-        """Return the tokens that are not written; there must be others."""
+        """Return the tokens that are never written; at least one must be left."""
         tokens = list_tokens("never", never, self.vocab_size)
         if len(set(tokens)) == self.vocab_size:
             raise ValueError(f"never has all {self.vocab_size} tokens; expected some to be left")

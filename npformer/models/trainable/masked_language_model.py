@@ -15,9 +15,9 @@ from npformer.functional import NO_LABEL
 from npformer.models import EncoderConfig, MaskedTokens
 from npformer.models.batch import Batch
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
-from npformer.models.sequence_model import checked_id
+from npformer.models.sequence_model import check_padding_id
 from npformer.models.trainable.model import Answers
-from npformer.models.trainable.padded import Padded, Seen
+from npformer.models.trainable.padded import Padded, PaddingNote
 from npformer.models.trainable.predictions import outputs
 from npformer.training.storage.models import MODELS
 
@@ -32,9 +32,8 @@ class MaskedLanguageModel(Padded, MaskedTokens):
         npformer.fit(model, (ids, None, mask))
 
     In training it hides other tokens in each step, drawn from the seed; in an evaluation always
-    the same ones of a text, so that losses can be compared. Loss and accuracy are those of the
-    hidden tokens. Whoever wants to choose them passes (inputs, targets): see
-    `npformer.data.mask_tokens`.
+    the same ones of a text, so that losses can be compared. Loss and accuracy are computed for the
+    hidden tokens. To choose them yourself, pass (inputs, targets): see `npformer.data.mask_tokens`.
 
     Parameters
     ----------
@@ -43,27 +42,27 @@ class MaskedLanguageModel(Padded, MaskedTokens):
     vocab_size : int
         Token ids run from 0 to vocab_size - 1.
     mask_id : int, optional
-        The id of [MASK], which stands for a hidden token. None: the last id.
+        The id of [MASK], which replaces a hidden token. None: the last id.
     padding_id : int, optional
-        The id of padding: where no mask is given, it is made from this. It is never hidden.
+        The id of padding: without a mask, one is made from this id. Padding is never hidden.
     head_bias : bool, optional
         Whether the head's map has a bias. None: as in `config`.
     output_bias : bool
-        Whether the logits have one.
+        Whether a bias is added to the logits.
     head_activation : str, optional
-        The name of the head's activation. None: that of `config`.
+        The name of the head's activation. None: as in `config`.
     tied : bool
         Whether the logits multiply by the table of the embedding (Press & Wolf, 2017). If not, the
-        head has a matrix of its own for them.
+        head has a separate matrix for them.
     expects_mask : bool
         Whether inputs are expected to come with a mask; training sets it.
     seed : int or numpy.random.Generator
         For the initial weights.
     dtype : {"float32", "float64"}
     **hiding
-        Settings of `npformer.data.masking.Masking`, which are BERT's if they are not given:
-        mask_share=0.15, the share of tokens that are hidden; to_mask=0.8 and to_random=0.1, how
-        many of these become [MASK] and how many a random token; special_ids=(), ids that are never
+        Settings of `npformer.data.masking.Masking`, by default those of BERT: mask_share=0.15, the
+        fraction of tokens that are hidden; to_mask=0.8 and to_random=0.1, the fractions of these
+        that become [MASK] and a random token; special_ids=(), ids that are never
         hidden and never drawn, such as those of [CLS] and [SEP]; and continues=(), the ids of
         tokens that continue a word, if whole words are to be hidden.
     """
@@ -102,7 +101,7 @@ class MaskedLanguageModel(Padded, MaskedTokens):
         last = self.n_classes - 1
         self.mask_id = last if mask_id is None else checks.whole("mask_id", mask_id, 0, last)
         self.hiding = Masking(self.n_classes, self.mask_id, **hiding)
-        self.padding_id = checked_id(padding_id, self.n_classes)
+        self.padding_id = check_padding_id(padding_id, self.n_classes)
         if self.padding_id == self.mask_id:
             raise ValueError(f"padding_id and mask_id are both {self.mask_id}; expected two ids")
         self.expects_mask = checks.flag("expects_mask", expects_mask)
@@ -130,34 +129,36 @@ class MaskedLanguageModel(Padded, MaskedTokens):
         masking = None
         if y is None or np.array_equal(to_numpy(y), to_numpy(inputs[0].x)):
             masking = self.masking()
-            (one,) = self.check_inputs(inputs)
-            kept = None if one.padding is None else one.padding.on_host()
-            x, y = masking.hide_for_evaluation(to_numpy(one.x), kept)
-            inputs = (replace(one, x=x),)
+            (sequences,) = self.check_inputs(inputs)
+            mask = None if sequences.padding is None else sequences.padding.on_host()
+            x, y = masking.hide_for_evaluation(to_numpy(sequences.x), mask)
+            inputs = (replace(sequences, x=x),)
         batch = super().check_samples(inputs, y, loss, sample_weight)
         return MaskedBatch(**vars(batch), masking=masking)
 
     def answers(self, samples: Batch, batch_size: int) -> Iterator[Answers]:
         """Yield the logits of hidden tokens, a few samples at a time, the longest first.
 
-        There are vocab_size of them for each hidden token: those of all would need much memory.
+        A hidden token has vocab_size logits: the logits of all samples would need much memory.
         """
         order = np.argsort(-samples.lengths()[:, 0], kind="stable")
         y: Any = samples.y
-        n = (y != NO_LABEL).sum(axis=1)
-        of_row = 8 * self.vocab_size * max(1, int(n.max(initial=1)))
-        at_once = max(1, min(batch_size, BYTES_AT_ONCE // of_row))
+        n_hidden = (y != NO_LABEL).sum(axis=1)
+        bytes_per_row = 8 * self.vocab_size * max(1, int(n_hidden.max(initial=1)))
+        at_once = max(1, min(batch_size, BYTES_AT_ONCE // bytes_per_row))
         for rows in np.split(order, range(at_once, len(order), at_once)):
-            part = samples.select(rows)
-            part = part.cut() if self.skips_padding() else part
-            logits = to_numpy(outputs(self, part))
-            yield logits, [*map(np.asarray, part.targets())], np.repeat(rows, n[rows])
+            batch = samples.select(rows)
+            if self.skips_padding():
+                batch = batch.cut()
+            logits = to_numpy(outputs(self, batch))
+            targets = [np.asarray(array) for array in batch.targets()]
+            yield logits, targets, np.repeat(rows, n_hidden[rows])
 
-    def note(self, batch: Batch, before: Seen | None = None) -> Seen:
-        """Return whether samples have padding, and which ids stand for it and for tokens."""
-        return super().note(
-            batch.restore_hidden() if isinstance(batch, MaskedBatch) else batch, before
-        )
+    def note(self, batch: Batch, before: PaddingNote | None = None) -> PaddingNote:
+        """Return whether samples have padding, and the ids of padding and of tokens."""
+        if isinstance(batch, MaskedBatch):
+            batch = batch.restore_hidden()
+        return super().note(batch, before)
 
 
 MODELS["MaskedLanguageModel"] = MaskedLanguageModel

@@ -15,9 +15,11 @@ Metric = str | Callable[[np.ndarray, np.ndarray], float]
 """A name among a model's figures, or "loss"; or a function of labels and probabilities."""
 
 
-def accuracy(found: Measured) -> float:
+def accuracy(measured: Measured) -> float:
     """Return the fraction of labels that were predicted right; NaN if there are no classes."""
-    return math.nan if found.hits is None else found.hits / found.divisor
+    if measured.hits is None:
+        return math.nan
+    return measured.hits / measured.divisor
 
 
 def macro_f1(by_class: np.ndarray) -> float:
@@ -38,29 +40,30 @@ def balanced_accuracy(by_class: np.ndarray) -> float:
 
 FIGURES: dict[str, Callable[[Measured], float]] = {
     "accuracy": accuracy,
-    "macro_f1": lambda found: _of_classes(macro_f1, found),
-    "balanced_accuracy": lambda found: _of_classes(balanced_accuracy, found),
+    "macro_f1": lambda measured: _class_figure(macro_f1, measured),
+    "balanced_accuracy": lambda measured: _class_figure(balanced_accuracy, measured),
 }
-"""What is reported for classes, besides the loss. "accuracy" may be named without classes, too:
-then the loss decides."""
+"""What is reported for classes, besides the loss. Without classes, the metric "accuracy" means the
+loss."""
 
 
 def check_figures(model: Any) -> None:
     """Raise TypeError or ValueError for figures that an evaluation could not report."""
-    kind = type(model).__name__
+    model_name = type(model).__name__
     for name, figure in model.figures.items():
         if not callable(figure):
             raise TypeError(
-                f"figures[{name!r}] of {kind} is {described(figure)}; expected a function of "
+                f"figures[{name!r}] of {model_name} is {described(figure)}; expected a function of "
                 "npformer.losses.Measured"
             )
         if name in ("loss", "labels", "metric"):
             raise ValueError(
-                f"figures of {kind} has {name!r}, which every evaluation has; expected another name"
+                f"figures of {model_name} has {name!r}, which every evaluation has; expected "
+                "another name"
             )
 
 
-def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric:
+def check_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric:
     """Return a metric that can be computed for a loss: the name of a figure, or a function."""
     if isinstance(metric, str) and metric == "accuracy":  # without classes, the loss decides
         return metric
@@ -69,7 +72,7 @@ def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric
         checks.choice("metric", metric, names)
         if metric in FIGURES and not isinstance(loss, Classification):
             raise ValueError(
-                f"metric is {described(metric)} and {a_type(loss)} knows no classes; expected "
+                f"metric is {described(metric)} and {a_type(loss)} has no classes; expected "
                 "'loss', or a function of y and outputs"
             )
         return metric
@@ -97,8 +100,9 @@ def own_metric(
     """
     y = np.asarray(y)
     if isinstance(loss, Classification):
-        counted = y != NO_LABEL
-        y, outputs = y[counted], loss.probabilities(outputs)[counted]
+        has_label = y != NO_LABEL
+        y = y[has_label]
+        outputs = loss.probabilities(outputs)[has_label]
     value = metric(y, outputs)
     try:
         number = float(value)
@@ -111,10 +115,14 @@ def own_metric(
     return number
 
 
-def _of_classes(figure: Callable[[np.ndarray], float], found: Measured) -> float:
-    return math.nan if found.by_class is None else figure(found.by_class)
+def _class_figure(figure: Callable[[np.ndarray], float], measured: Measured) -> float:
+    if measured.by_class is None:
+        return math.nan
+    return figure(measured.by_class)
 
 
-def _mean_ratio(parts: np.ndarray, wholes: np.ndarray) -> float:
-    occurs = wholes > 0.0
-    return float((parts[occurs] / wholes[occurs]).mean()) if occurs.any() else math.nan
+def _mean_ratio(numerators: np.ndarray, denominators: np.ndarray) -> float:
+    occurs = denominators > 0.0
+    if not occurs.any():
+        return math.nan
+    return float((numerators[occurs] / denominators[occurs]).mean())

@@ -21,13 +21,13 @@ from npformer.engine.team import team_of
 from npformer.models.batch import Batch
 from npformer.models.losses import Classification, Loss
 from npformer.models.step import PlainStep
-from npformer.models.trainable.predictions import in_batches, outputs, refuse_samples
+from npformer.models.trainable.predictions import outputs, predict_in_batches, refuse_samples
 from npformer.models.trainable.protocol import Trainable
 from npformer.training.inspection.explain import Explanation, explain
 
 Answers = tuple[np.ndarray, list[np.ndarray], np.ndarray]
 """Outputs on the host, their targets (and the weights of these), and the number of the sample to
-which each belongs."""
+which each output belongs."""
 
 HABITS = {
     "fit": "Write npformer.fit(model, (x, y))",
@@ -40,11 +40,11 @@ HABITS = {
     "state_dict": "model.parameters() has the arrays; npformer.save writes the whole model",
     "predict_proba": "Write model.predict_probabilities(x)",
 }
-"""What people look for who come from other libraries."""
+"""Methods of other libraries, and what to write here instead."""
 
 
 class Model(Trainable):
-    """A layer that can be trained: it says what its inputs, targets, loss and figures are.
+    """A layer that can be trained: it defines its inputs, targets, loss and figures.
 
     A subclass has the passes of a `Layer`, calls ``self.flatten()`` at the end of its ``__init__``,
     and sets those of the attributes below that differ. It may override the methods under "What a
@@ -77,11 +77,11 @@ class Model(Trainable):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Say what to write in place of other libraries' methods."""
+            """Raise an error that names what to write instead of other libraries' methods."""
             if name in HABITS:
-                kind = type(self).__name__
-                raise AttributeError(f"{kind!r} has no attribute {name!r}. {HABITS[name]}")
-            return super().__getattribute__(name)  # which raises what it has raised before
+                model_name = type(self).__name__
+                raise AttributeError(f"{model_name!r} has no attribute {name!r}. {HABITS[name]}")
+            return super().__getattribute__(name)  # raises the usual error
 
     @refuse_unknown_arguments
     def __call__(self, *x: Any, mask: Any = None, types: Any = None) -> Array:
@@ -96,22 +96,24 @@ class Model(Trainable):
         types : int array, shape (batch, length), optional
             Token types.
         """
-        inputs, behind = x[: self.n_inputs], x[self.n_inputs :]
-        mask, types = self._placed(behind, mask, types)
+        inputs = x[: self.n_inputs]
+        mask, types = self._mask_and_types(x[self.n_inputs :], mask, types)
         return outputs(self, self.check(inputs, mask=mask, types=types))
 
-    def _placed(self, behind: tuple[Any, ...], mask: Any, types: Any) -> tuple[Any, Any]:
-        """Return mask and types, which may stand behind the inputs instead of having a name."""
+    def _mask_and_types(
+        self, positional: tuple[Any, ...], mask: Any, types: Any
+    ) -> tuple[Any, Any]:
+        """Return mask and types, which may be passed by position after the inputs."""
         named = {"mask": mask, "types": types}
-        kind = type(self).__name__
-        if len(behind) > len(named):
+        model_name = type(self).__name__
+        if len(positional) > len(named):
             raise TypeError(
-                f"{kind} is called with {self.n_inputs + len(behind)} arrays; expected "
+                f"{model_name} is called with {self.n_inputs + len(positional)} arrays; expected "
                 f"{self.n_inputs}, then mask and types"
             )
-        for name, value in zip(named, behind, strict=False):
+        for name, value in zip(named, positional, strict=False):
             if named[name] is not None:
-                raise TypeError(f"{kind} is given {name} twice; expected it once")
+                raise TypeError(f"{model_name} is given {name} twice; expected it once")
             named[name] = value
         return named["mask"], named["types"]
 
@@ -142,11 +144,11 @@ class Model(Trainable):
             CPU threads that share the batch; a few long sequences are shared within each sequence.
         micro_batch : int, optional
             Samples that are computed at a time, to limit memory; the gradients are still those of
-            the whole batch. None: each worker's whole share.
+            the whole batch. None: all samples of each worker.
         label_smoothing : float
             See `softmax_cross_entropy`.
         loss : Loss, optional
-            Used instead of the model's own, see `npformer.losses`; label smoothing is then an
+            Used instead of the model's loss, see `npformer.losses`; label smoothing is then an
             option of the loss.
         sample_weight : array, shape (batch,) or, if tokens have targets, (batch, length)
             Of the samples in the mean, at least 0: sum_i s_i loss_i / sum_i s_i.
@@ -182,7 +184,7 @@ class Model(Trainable):
             Probabilities are NaN, so no class is the most probable.
         """
         if not isinstance(self.loss, Classification):
-            return self.in_batches(to_numpy, x, mask, batch_size, types)
+            return self.predict_in_batches(to_numpy, x, mask, batch_size, types)
         probabilities = self.predict_probabilities(x, mask, batch_size, types)
         refuse_samples(np.isnan(probabilities), "probabilities")
         return np.asarray(probabilities.argmax(axis=-1))
@@ -204,14 +206,15 @@ class Model(Trainable):
             Samples at a time in each thread. If sequences are long, a CPU worker takes only about
             2048 tokens at a time, whose results stay in the cache.
         """
-        return self.in_batches(self.loss.probabilities, x, mask, batch_size, types)
+        return self.predict_in_batches(self.loss.probabilities, x, mask, batch_size, types)
 
     def answers(self, samples: Batch, batch_size: int) -> Iterator[Answers]:
-        """Yield outputs at evaluation with what an evaluation compares them to."""
-        outputs = in_batches(self, to_numpy, samples.inputs, batch_size)
-        yield outputs, [np.asarray(each) for each in samples.targets()], np.arange(len(samples))
+        """Yield outputs at evaluation, their targets, and the number of each output's sample."""
+        outputs = predict_in_batches(self, to_numpy, samples.inputs, batch_size)
+        targets = [np.asarray(array) for array in samples.targets()]
+        yield outputs, targets, np.arange(len(samples))
 
-    def in_batches(
+    def predict_in_batches(
         self,
         convert: Callable[[Array], np.ndarray],
         x: Any,
@@ -221,7 +224,7 @@ class Model(Trainable):
     ) -> np.ndarray:
         """Compute outputs batch by batch, convert each batch's to a host array, and join them."""
         inputs = self.check_inputs(inputs_of_arrays(self, x, mask, types))
-        return in_batches(self, convert, inputs, batch_size)
+        return predict_in_batches(self, convert, inputs, batch_size)
 
     def explain(self, x: Any, mask: Any = None, types: Any = None) -> list[Explanation]:
         """Return the matrices that each layer's mixer applied: see `npformer.explain`."""

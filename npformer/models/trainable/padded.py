@@ -1,4 +1,4 @@
-"""Padded: a model of one input that knows about padding, and remembers what stood for it."""
+"""Padded: a model of one input that handles padding, and remembers the id of padding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Padded(Model):
     Attributes
     ----------
     padding_id : int or None
-        The token id that stands for padding: where no mask is given, it is made from this.
+        The token id of padding: without a mask, one is made from this id.
     expects_mask : bool
         Whether inputs are expected to come with a mask.
     """
@@ -74,18 +74,18 @@ class Padded(Model):
                 f"pooling={self.pooling!r} needs every sequence at full length. Pad them and pass "
                 "a mask, or use pooling='mean'"
             )
-        return inputs if mask is None else self._with_mask(inputs[0], mask)
+        return inputs if mask is None else self._add_mask(inputs[0], mask)
 
-    def _with_mask(self, one: Sequences, mask: Array) -> tuple[Sequences]:
+    def _add_mask(self, sequences: Sequences, mask: Array) -> tuple[Sequences]:
         """Return an input with its mask, after checking that the mixers can take it."""
-        whole = any(isinstance(layer, WholeSequenceMixer) for _, layer in self.layers())
+        mixes_all = any(isinstance(layer, WholeSequenceMixer) for _, layer in self.layers())
         # A mask on a GPU is left to the layers, because looking at it waits for the device.
-        if whole and self.config.padding == "per_length" and isinstance(mask, np.ndarray):
+        if mixes_all and self.config.padding == "per_length" and isinstance(mask, np.ndarray):
             check_ends_in_padding(mask)
-        return (replace(one, padding=one.padding or Padding(mask)),)
+        return (replace(sequences, padding=sequences.padding or Padding(mask)),)
 
     def mask_for(self, x: Array) -> Array | None:
-        """Return a mask for inputs without one: True where x is not `padding_id`. Says so once.
+        """Return a mask for inputs without one, True where x is not `padding_id`, and warn once.
 
         A forgotten mask costs much accuracy, and raises no error.
         """
@@ -106,36 +106,37 @@ class Padded(Model):
         )
         return mask
 
-    def note(self, batch: Batch, before: Seen | None = None) -> Seen:
-        """Return whether samples have padding, and which ids stand for it and for tokens."""
-        seen, each = before or Seen(), batch.inputs[0]
-        if each.padding is None:
-            return seen
-        mask = each.padding.on_host()
-        seen.masked |= not mask.all()
+    def note(self, batch: Batch, before: PaddingNote | None = None) -> PaddingNote:
+        """Return whether samples have padding, and the ids of padding and of tokens."""
+        note = before or PaddingNote()
+        sequences = batch.inputs[0]
+        if sequences.padding is None:
+            return note
+        mask = sequences.padding.on_host()
+        note.masked |= not mask.all()
         if self.vocab_size is not None and self.padding_id is None:
-            if seen.ids is None:
-                seen.ids = np.zeros((2, self.vocab_size), dtype=bool)
-            seen.ids[0, each.x[~mask]] = True
-            seen.ids[1, each.x[mask]] = True
-        return seen
+            if note.ids is None:
+                note.ids = np.zeros((2, self.vocab_size), dtype=bool)
+            note.ids[0, sequences.x[~mask]] = True
+            note.ids[1, sequences.x[mask]] = True
+        return note
 
-    def remember(self, notes: list[Seen]) -> None:
-        """Remember whether there was padding, and its id if it is a single one, of no token."""
-        if not any(seen.masked for seen in notes):
+    def remember(self, notes: list[PaddingNote]) -> None:
+        """Remember whether there was padding, and its id, if it has one id that no token has."""
+        if not any(note.masked for note in notes):
             return
         self.expects_mask = True
-        of_ranks = [seen.ids for seen in notes if seen.ids is not None]
-        if self.padding_id is None and of_ranks:
-            at_padding, elsewhere = np.any(of_ranks, axis=0)
+        ids_of_ranks = [note.ids for note in notes if note.ids is not None]
+        if self.padding_id is None and ids_of_ranks:
+            at_padding, elsewhere = np.any(ids_of_ranks, axis=0)
             ids = at_padding.nonzero()[0]
             if len(ids) == 1 and not elsewhere[ids[0]]:
                 self.padding_id = int(ids[0])
 
 
 @dataclass
-class Seen:
-    """What `Padded.note` found in some samples."""
+class PaddingNote:
+    """The padding in some samples, as `Padded.note` collects it."""
 
     masked: bool = False  # whether any token is padding
     ids: np.ndarray | None = None  # rows: whether padding has an id, and whether a token has it

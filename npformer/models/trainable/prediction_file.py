@@ -76,61 +76,61 @@ def predict_to_file(
     with communicator_of(communicator).guard() as ranks:
         checks.instance("model", model, Model, "SequenceClassifier is one")
         path = checks.path("path", path)
-        ways: dict[str, Callable[..., np.ndarray]] = {
+        predictors: dict[str, Callable[..., np.ndarray]] = {
             "probabilities": model.predict_probabilities,
             "labels": model.predict,
-            "outputs": partial(model.in_batches, to_numpy),
+            "outputs": partial(model.predict_in_batches, to_numpy),
         }
-        checks.choice("kind", kind, ways)
+        checks.choice("kind", kind, predictors)
         if path.suffix != ".npy":
             raise ValueError(f"path is {str(path)!r}; expected a name that ends in '.npy'")
         checks.flag("overwrite", overwrite)
         check_place(path, "predictions.npy", overwrite=overwrite, regular=True)
         if kind == "labels" and not isinstance(model.loss, Classification):
             raise TypeError(
-                f"kind is 'labels' and {a_type(model.loss)} knows no classes; expected 'outputs'"
+                f"kind is 'labels' and {a_type(model.loss)} has no classes; expected 'outputs'"
             )
         inputs = check_unlabelled_inputs(model, "x", x, mask, types)
         check_not_read("path", path, files_of(arrays_of_inputs(inputs)))
 
-        def of_rows(rows: slice) -> np.ndarray:
-            its_x, its_mask, its_types = user_arrays(read_inputs(inputs, rows))
+        def predict_rows(rows: slice) -> np.ndarray:
+            x_of_rows, mask_of_rows, types_of_rows = user_arrays(read_inputs(inputs, rows))
             with add_place_to_errors(location_of(rows)):
-                return ways[kind](its_x, its_mask, batch_size, its_types)
+                return predictors[kind](x_of_rows, mask_of_rows, batch_size, types_of_rows)
 
-        _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks, overwrite)
-        found: np.memmap = np.load(path, mmap_mode="r")
-        return found
+        _write(path, len(inputs[0].x), rows_at_once(model, inputs), predict_rows, ranks, overwrite)
+        predictions: np.memmap = np.load(path, mmap_mode="r")
+        return predictions
 
 
 def _write(
-    path: Path, n: int, at_once: int, of_rows: Any, ranks: Communicator, overwrite: bool
+    path: Path, n: int, at_once: int, predict_rows: Any, ranks: Communicator, overwrite: bool
 ) -> None:
-    """Write the rows of an array into a file, each rank its own."""
-    one = of_rows(slice(0, 1))  # tells shape and dtype
-    for rank, each, first in ranks.unlike_first((n, at_once, one.shape, one.dtype.str)):
+    """Write predictions into a file; each rank writes its shard of the rows."""
+    row = predict_rows(slice(0, 1))  # for shape and dtype
+    for rank, layout, first in ranks.unlike_first((n, at_once, row.shape, row.dtype.str)):
         raise ValueError(
-            f"rank {rank} predicts {each[0]} samples as {each[2:]}, and rank 0 "
+            f"rank {rank} predicts {layout[0]} samples as {layout[2:]}, and rank 0 "
             f"{first[0]} as {first[2:]}; expected the same model and data on all ranks"
         )
     with ExitStack() as stack:
-        place = "", 0  # rank 0 says where
+        location = "", 0  # rank 0 decides
         if ranks.rank == 0:
             file = stack.enter_context(replacement(path, overwrite=overwrite))
-            head = {"descr": one.dtype.str, "fortran_order": False, "shape": (n, *one.shape[1:])}
-            np.lib.format.write_array_header_2_0(file, head)
+            header = {"descr": row.dtype.str, "fortran_order": False, "shape": (n, *row.shape[1:])}
+            np.lib.format.write_array_header_2_0(file, header)
             file.flush()
-            place = file.name, file.tell()
-        name, begin = ranks.first(place)
-        own = ranks.shard(n)
+            location = file.name, file.tell()
+        name, begin = ranks.first(location)
+        shard = ranks.shard(n)
         with Path(name).open("r+b") as shared:
-            shared.seek(begin + own.start * one.nbytes)
-            for start in range(own.start, own.stop, at_once):
-                found = of_rows(slice(start, min(start + at_once, own.stop)))
+            shared.seek(begin + shard.start * row.nbytes)
+            for start in range(shard.start, shard.stop, at_once):
+                predictions = predict_rows(slice(start, min(start + at_once, shard.stop)))
                 with name_in_errors(path):
-                    shared.write(np.ascontiguousarray(found).data)
+                    shared.write(np.ascontiguousarray(predictions).data)
             with name_in_errors(path):
                 shared.flush()
                 os.fsync(shared.fileno())
-        ranks.agree(0.0)  # all have written; the first gives the file its name
+        ranks.agree(0.0)  # all have written; rank 0 then renames the file
     ranks.agree(0.0)

@@ -17,7 +17,7 @@ from npformer.models.batch import Batch
 from npformer.models.trainable.protocol import Trainable
 
 Convert = Callable[[Array], np.ndarray]
-"""Makes an array on the host of a batch's outputs."""
+"""Converts a batch's outputs to an array on the host."""
 
 
 def outputs(model: Trainable, batch: Batch) -> Array:
@@ -26,7 +26,7 @@ def outputs(model: Trainable, batch: Batch) -> Array:
         return team.forward(model.upload(batch))
 
 
-def in_batches(
+def predict_in_batches(
     model: Trainable, convert: Convert, inputs: tuple[Sequences, ...], batch_size: int
 ) -> np.ndarray:
     """Compute outputs batch by batch, convert each batch's to a host array, and join them.
@@ -34,10 +34,10 @@ def in_batches(
     `inputs` are checked; the other arguments are those of `Model.predict_probabilities`.
     """
     checks.positive("batch_size", batch_size)
-    masked = any(each.padding is not None for each in inputs)
-    if len(inputs[0].x) <= batch_size and not masked:  # one batch, and none is cut
+    has_padding = any(sequences.padding is not None for sequences in inputs)
+    if len(inputs[0].x) <= batch_size and not has_padding:  # one batch, and none is cut
         return convert(outputs(model, Batch(inputs)))
-    by_length = masked and model.targets_of is None and model.skips_padding()
+    by_length = has_padding and model.targets_of is None and model.skips_padding()
     batches = LongestFirst(inputs, batch_size, by_length)
     most = len(batches) // batch_size  # threads also share a batch, if there is only one
     return results(model, batches, most, lambda batch: convert(outputs(model, batch)))
@@ -46,7 +46,7 @@ def in_batches(
 def results(
     model: Layer, batches: LongestFirst, most: int, compute: Callable[[Batch], np.ndarray]
 ) -> np.ndarray:
-    """Return what `compute` makes of all batches, in the order of the samples.
+    """Return the results of `compute` for all batches, in the order of the samples.
 
     At most `most` threads share the batches, if the model takes long enough.
     """
@@ -54,18 +54,19 @@ def results(
     seconds = snapshot_of(model).cost.seconds(n, length)
     threads = choose_workers("auto", model.backend, most, n * length, seconds)
 
-    def of_share(k: int) -> list[np.ndarray]:
+    def compute_share(k: int) -> list[np.ndarray]:
         return [compute(batch) for batch in batches.share(k, threads)]
 
-    return batches.restore_order(side_by_side(of_share, list(range(threads))))
+    return batches.restore_order(side_by_side(compute_share, list(range(threads))))
 
 
-def refuse_samples(wrong: np.ndarray, what: str, numbers: np.ndarray | None = None) -> None:
-    """Raise ValueError for the first row that is wrong; `numbers` are those of their samples."""
-    if wrong.any():
-        row = int(np.argwhere(wrong)[0, 0])
-        raise ValueError(
-            f"the {what} for sample {int(row if numbers is None else numbers[row])} are NaN or "
-            "infinite; expected numbers. Its x holds NaN or infinity, or the weights do: "
-            "npformer.trace(model, x) shows where they begin"
-        )
+def refuse_samples(wrong: np.ndarray, quantity: str, numbers: np.ndarray | None = None) -> None:
+    """Raise ValueError for the first row that is wrong; `numbers` are the samples' numbers."""
+    if not wrong.any():
+        return
+    row = int(np.argwhere(wrong)[0, 0])
+    sample = row if numbers is None else int(numbers[row])
+    raise ValueError(
+        f"the {quantity} for sample {sample} are NaN or infinite; expected numbers. Its x holds "
+        "NaN or infinity, or the weights do: npformer.trace(model, x) shows where they begin"
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from npformer.models.trainable.metrics import FIGURES
 
 
 class _NoLoss:
-    """Stands for the loss that a model has to set: reading it raises AttributeError."""
+    """Placeholder for the loss that a model must set: reading it raises AttributeError."""
 
     def __get__(self, model: Any, kind: type) -> Any:
         if model is None:
@@ -36,7 +35,7 @@ class _NoLoss:
 
 
 class Trainable(Layer):
-    """What a model says, and what training calls. `Model` adds what users call."""
+    """What a model defines, and what training calls. `Model` adds what users call."""
 
     loss: Loss = _NoLoss()  # type: ignore[assignment]
     n_classes: int | None = None
@@ -50,23 +49,25 @@ class Trainable(Layer):
         """Return the inputs after checking them: a wrong one raises TypeError or ValueError.
 
         Arrays are on the host or on the model's backend. This checks backends, masks, types and
-        equal numbers of samples; a subclass adds checks of its own, such as the range of ids.
+        equal numbers of samples; a subclass adds further checks, such as the range of ids.
         """
-        for k, each in enumerate(inputs):
-            which = f"[{k}]" if len(inputs) > 1 else ""
-            x, mask, types = f"x{which}", f"mask{which}", f"types{which}"
-            checks.on_host_or(x, each.x, self)
-            if each.x.ndim == 0 or len(each.x) != len(inputs[0].x):
+        for k, sequences in enumerate(inputs):
+            index = f"[{k}]" if len(inputs) > 1 else ""
+            x = sequences.x
+            checks.on_host_or(f"x{index}", x, self)
+            if x.ndim == 0 or len(x) != len(inputs[0].x):
                 raise ValueError(
-                    f"{x} has shape {tuple(each.x.shape)}; expected an entry for each of the "
+                    f"x{index} has shape {tuple(x.shape)}; expected an entry for each of the "
                     f"samples, {len(inputs[0].x) if inputs[0].x.ndim else 'at least 1'}"
                 )
-            if each.padding is not None:
-                checks.on_host_or(mask, each.padding.mask, self)
-                checks.mask(mask, each.padding.mask, tuple(each.x.shape[:2]))
-            if each.types is not None:
-                checks.on_host_or(types, each.types, self)
-                checks.shape(types, each.types, tuple(each.x.shape[:2]), "One for each token")
+            if sequences.padding is not None:
+                mask = sequences.padding.mask
+                checks.on_host_or(f"mask{index}", mask, self)
+                checks.mask(f"mask{index}", mask, tuple(x.shape[:2]))
+            if sequences.types is not None:
+                types = sequences.types
+                checks.on_host_or(f"types{index}", types, self)
+                checks.shape(f"types{index}", types, tuple(x.shape[:2]), "One for each token")
         return inputs
 
     def arrange(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
@@ -102,23 +103,23 @@ class Trainable(Layer):
         return tokens * (1 if self.n_classes is None else self.loss.n_outputs(self.n_classes))
 
     def note(self, batch: Batch, before: Any = None) -> Any:
-        """Return what `remember` is to know of some samples of a training that has padding.
+        """Return a note about some samples, for `remember`, if a training has padding.
 
-        `before` is what this returned for the samples before them. Ranks exchange the results.
+        `before` is the note for the samples before them. Ranks exchange their last notes.
         """
 
     def remember(self, notes: list[Any]) -> None:
-        """Receive what `note` returned on each rank: once, before a training with padding."""
+        """Receive the notes of all ranks, once, before a training with padding."""
 
     # What training calls -----------------------------------------------------------------------
 
     def loss_with(self, loss: Loss | None = None, label_smoothing: float = 0.0) -> Loss:
-        """Return the loss to train on: the given one, or the model's own with label smoothing."""
+        """Return the loss to train on: `loss`, or the model's loss with label smoothing."""
         if loss is None and str(label_smoothing) in ("0", "0.0"):
             return self.loss
         label_smoothing = checks.rate("label_smoothing", label_smoothing)
         if loss is None:
-            return self._smoothed_loss(label_smoothing)
+            return self._loss_with_smoothing(label_smoothing)
         checks.instance("loss", loss, Loss, "npformer.losses.SoftmaxCrossEntropy() is one")
         if label_smoothing:
             raise ValueError(
@@ -129,60 +130,67 @@ class Trainable(Layer):
             self._check_outputs(loss, self.n_classes)
         return loss
 
-    def _smoothed_loss(self, label_smoothing: float) -> Loss:
-        """Return the model's own loss with label smoothing."""
+    def _loss_with_smoothing(self, label_smoothing: float) -> Loss:
+        """Return the model's loss with label smoothing."""
         if not isinstance(self.loss, Classification):
             raise TypeError(
                 f"label_smoothing is {label_smoothing} and the model's loss is a "
                 f"{type(self.loss).__name__}, which has no labels; expected 0"
             )
-        smoothed = copy.copy(self.loss)  # a user's loss may have further options
-        smoothed.label_smoothing = label_smoothing
-        return smoothed
+        loss = copy.copy(self.loss)  # a user's loss may have further options
+        loss.label_smoothing = label_smoothing
+        return loss
 
     def _check_outputs(self, loss: Loss, n_classes: int) -> None:
         """Check that the model has as many outputs as a loss needs."""
-        wants, has = loss.n_outputs(n_classes), self.loss.n_outputs(n_classes)
-        if wants != has:
+        needed = loss.n_outputs(n_classes)
+        n_outputs = self.loss.n_outputs(n_classes)
+        if needed != n_outputs:
             raise ValueError(
-                f"{a_type(loss)} of {n_classes} classes needs {wants} outputs "
-                f"and this model has {has}; expected as many. Build the model for it, with "
+                f"{a_type(loss)} of {n_classes} classes needs {needed} outputs "
+                f"and this model has {n_outputs}; expected as many. Build the model for it, with "
                 "output=..., or choose a loss that fits"
             )
 
     def loss_with_class_weights(self, loss: Loss, class_weight: Any, samples: Samples) -> Loss:
         """Return a loss with the class weights that `class_weight` gives for some samples."""
-        if (n := self.n_classes) is None:
+        n_classes = self.n_classes
+        if n_classes is None:
             raise TypeError(
                 f"class_weight is given and {type(self).__name__} has no n_classes; expected a "
                 "model of classes. Pass sample_weight instead"
             )
+
+        def count_labels() -> np.ndarray:
+            return samples.sum_of(lambda batch: label_weights(batch.y, batch.weights, n_classes))
+
+        weights = class_weights(class_weight, loss, n_classes, count_labels)
         weighted = copy.copy(loss)
-        of_labels = partial(samples.sum_of, lambda some: label_weights(some.y, some.weights, n))
-        numbers = class_weights(class_weight, loss, n, of_labels)
-        weighted.class_weight = numbers  # type: ignore[attr-defined]
+        weighted.class_weight = weights  # type: ignore[attr-defined]
         if not samples.counts_for(weighted).any():
             raise ValueError(
-                f"class_weight is {list(numbers)}, and every label to train on has the weight 0; "
+                f"class_weight is {list(weights)}, and every label to train on has the weight 0; "
                 "expected at least one class with labels and a weight above 0"
             )
         return weighted
 
     def strata(self, y: Array | None, loss: Loss) -> np.ndarray | None:
-        """Return the class of each sample, if it has one: each gives its share to validation."""
-        by_class = isinstance(loss, Classification) and self.targets_of is None and y is not None
-        return np.asarray(y) if by_class else None
+        """Return the class of each sample, if it has one, for a stratified split."""
+        if isinstance(loss, Classification) and self.targets_of is None and y is not None:
+            return np.asarray(y)
+        return None
 
     def check(
         self, x: Any, y: Array | None = None, mask: Any = None, types: Any = None, **counted: Any
     ) -> Batch:
         """Return checked samples, not uploaded; arguments as in `loss_and_gradients`.
 
-        `counted` are the loss, and the weights of the samples in it.
+        `counted` may have `loss` and `sample_weight`.
         """
         x, y, mask, types = self.arrange(x, y, mask, types)
-        if (weights := counted.get("sample_weight")) is not None:
-            counted["sample_weight"] = check_weights(weights)
+        sample_weight = counted.get("sample_weight")
+        if sample_weight is not None:
+            counted["sample_weight"] = check_weights(sample_weight)
         batch = self.check_samples(inputs_of_arrays(self, x, mask, types), y, **counted)
         if y is not None and len(batch) == 0:
             raise ValueError("x has no samples; expected a batch of at least 1")
@@ -207,20 +215,22 @@ class Trainable(Layer):
             answers = tuple(inputs[0].x.shape[:1])  # one for each sample
         else:
             answers = tuple(inputs[self.targets_of].x.shape[:2])  # one for each token
-            y = self._without_padding(y, inputs[self.targets_of].padding, loss)
+            y = self._mask_targets(y, inputs[self.targets_of].padding, loss)
         self.check_targets(y, answers, loss)
         if sample_weight is not None:
             sample_weight = target_weights(sample_weight, answers, loss, self.dtype)
         return Batch(inputs, y, sample_weight, targets_of=self.targets_of)
 
-    def _without_padding(self, y: Array, padding: Padding | None, loss: Loss) -> Array:
-        """Return targets of tokens, none where a token is padding."""
+    def _mask_targets(self, y: Array, padding: Padding | None, loss: Loss) -> Array:
+        """Return the targets of tokens, changed so that padding does not count."""
         if padding is None:
             return y
         # This waits for the device only if y is on the host and the mask is not.
         on_host = isinstance(y, np.ndarray)
         mask = padding.on_host() if on_host else asarray(padding.mask, self.backend)
-        return loss.without_padding(y, mask) if y.shape[:2] == mask.shape else y
+        if y.shape[:2] != mask.shape:
+            return y  # `check_targets` raises the error
+        return loss.without_padding(y, mask)
 
     def upload(self, batch: Batch, feed: Feed | None = None, *, loss: Loss | None = None) -> Batch:
         """Upload checked samples to the model's backend, with vectors set to 0 at padding.
@@ -230,7 +240,7 @@ class Trainable(Layer):
         backend = self.backend
         if backend == "numpy" and not batch.has_padding:
             return batch
-        y, weights, *rest = _uploaded_arrays(batch, backend, feed)
+        y, weights, *rest = _upload_arrays(batch, backend, feed)
         inputs = tuple(map(_upload, batch.inputs, rest[::3], rest[1::3], rest[2::3]))
         if isinstance(batch.y, np.ndarray) and batch.counts is None:  # on a device this would wait
             batch = replace(batch, counts=batch.counts_for(loss or self.loss))
@@ -241,20 +251,22 @@ class Trainable(Layer):
         return self.upload(self.check(x, y, mask, types))
 
 
-def _uploaded_arrays(batch: Batch, backend: str, feed: Feed | None) -> list[Any]:
+def _upload_arrays(batch: Batch, backend: str, feed: Feed | None) -> list[Any]:
     """Return targets, weights, and x, mask and types of each input on a backend; None for None."""
     arrays: list[Any] = [batch.y, batch.weights]
     for sequences in batch.inputs:
         arrays += [sequences.x, sequences.mask, sequences.types]
-    on_their_way = arrays if feed is None else feed(*arrays)
-    return [None if array is None else asarray(array, backend) for array in on_their_way]
+    if feed is not None:
+        arrays = list(feed(*arrays))
+    return [None if array is None else asarray(array, backend) for array in arrays]
 
 
-def _upload(each: Sequences, x: Array, mask: Array | None, types: Array | None) -> Sequences:
+def _upload(sequences: Sequences, x: Array, mask: Array | None, types: Array | None) -> Sequences:
     """Return an input on the device, from its arrays there; vectors are 0 at padding."""
-    if each.padding is None:
-        return replace(each, x=x, types=types)
-    on_host = each.padding.mask if isinstance(each.padding.mask, np.ndarray) else None
-    vectors = x.ndim == 3 and x.dtype.kind == "f"  # ids become vectors later
-    x = without_padding(x, mask) if vectors else x
-    return Sequences(x, Padding(mask, on_host, hidden=vectors), types)
+    if sequences.padding is None:
+        return replace(sequences, x=x, types=types)
+    host_mask = sequences.padding.mask if isinstance(sequences.padding.mask, np.ndarray) else None
+    has_vectors = x.ndim == 3 and x.dtype.kind == "f"  # ids become vectors later
+    if has_vectors:
+        x = without_padding(x, mask)
+    return Sequences(x, Padding(mask, host_mask, hidden=has_vectors), types)

@@ -19,7 +19,7 @@ def calibrate(model: SequenceClassifier, held_out: Data) -> None:
     probabilities everywhere.
     """
     x, y, mask = held_out
-    z = model.in_batches(to_numpy, x, mask).astype("float64")
+    z = model.predict_in_batches(to_numpy, x, mask).astype("float64")
     wide = [model.wide] if isinstance(model, WideSequenceClassifier) else []
     layers: list[Layer] = [model.classify, *wide]
     factor_of_layer = factors(z.reshape(len(y), len(layers), -1), y)

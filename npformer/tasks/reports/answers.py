@@ -13,7 +13,7 @@ from npformer.core.inputs import user_arrays
 from npformer.models.batch import Batch
 from npformer.models.losses import Classification
 from npformer.models.trainable import SequenceClassifier
-from npformer.models.trainable.predictions import in_batches
+from npformer.models.trainable.predictions import predict_in_batches
 from npformer.tasks.reports.names import Glossary
 from npformer.training.inspection.trace import Trace, trace
 
@@ -93,7 +93,7 @@ def judge(
     traced_samples = samples.select(chosen)
     x, mask, _ = user_arrays(traced_samples.inputs)
     traced = trace(model, x, mask, labels=traced_samples.y)
-    outputs = in_batches(model, to_numpy, samples.inputs, batch_size)
+    outputs = predict_in_batches(model, to_numpy, samples.inputs, batch_size)
     y = np.asarray(samples.y)
     predicted = probability = None
     with np.errstate(all="ignore"):

@@ -235,7 +235,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         check_is_fitted(self)
         _, samples = samples_of(self, X, reset=False)
         x, mask = self.reader_.read(samples)
-        logits = self.model_.in_batches(to_numpy, x, mask)
+        logits = self.model_.predict_in_batches(to_numpy, x, mask)
         return SoftmaxCrossEntropy().log_probabilities(logits).astype(logits.dtype)
 
     model_ = Ensemble.model

@@ -61,11 +61,11 @@ def test_outputs_that_are_not_numbers_are_told():
 
 def test_what_has_no_classes_has_no_labels_and_probabilities(tmp_path):
     model = Regressor()
-    with pytest.raises(TypeError, match="kind is 'labels' and a MeanSquaredError knows no classes"):
+    with pytest.raises(TypeError, match="kind is 'labels' and a MeanSquaredError has no classes"):
         nf.predict_to_file(tmp_path / "p.npy", model, X, kind="labels")
-    with pytest.raises(TypeError, match=r"knows no classes; .* kind='outputs'"):
+    with pytest.raises(TypeError, match=r"has no classes; .* kind='outputs'"):
         nf.predict_to_file(tmp_path / "p.npy", model, X)
-    with pytest.raises(TypeError, match=r"knows no classes; .* outputs are model\(x\)"):
+    with pytest.raises(TypeError, match=r"has no classes; .* outputs are model\(x\)"):
         model.predict_probabilities(X)
     assert not list(tmp_path.iterdir())
 
