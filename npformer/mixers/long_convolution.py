@@ -20,7 +20,7 @@ from npformer.layers.state import State, StateShapes, take_positions
 from npformer.mixers.mixer import Mixer, MixerSettings, convolution_matrices, mask_weights
 
 SHORT = 3
-"""Kernel size of the convolution before the gates."""
+"""Tokens that each output of the convolution before the gates sees."""
 
 
 class GatedConvolution(Mixer):
