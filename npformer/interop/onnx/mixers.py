@@ -40,9 +40,10 @@ def softmax(scores: Value, causal: bool, graph: Graph, window: int | None = None
 
     Only padding may have none; nothing reads its output.
     """
-    conditions = band(graph, causal, window)
+    conditions = []
     if graph.mask is not None:
-        conditions.insert(0, graph.mask.expand_dims(1, 2))
+        conditions.append(graph.mask.expand_dims(1, 2))
+    conditions += band(graph, causal, window)
     if conditions:
         allowed = reduce(Value.__and__, conditions)
         scores = graph.where(allowed, scores, LOWEST)
@@ -240,9 +241,9 @@ def convolution(x: Value, kernel: Value, length: Any, n_features: int, graph: Gr
 def gated_convolution(layer: M.GatedConvolution, x: Value, graph: Graph) -> Value:
     """y = (x0 * (k * (x1 v) + D x1 v)) W_O, all three from a short convolution."""
     d_model = graph.d_model
+    short_kernel = graph.value(layer.short)
     p = graph.zero_padding(graph.apply(layer.inner, x))
-    short_length = [layer.short.shape[0]]
-    mixed = convolution(p, graph.value(layer.short), short_length, 3 * d_model, graph)
+    mixed = convolution(p, short_kernel, [layer.short.shape[0]], 3 * d_model, graph)
     x0, x1, v = (mixed.cut(i * d_model, (i + 1) * d_model, axis=-1) for i in range(3))
     z = graph.zero_padding(x1 * v)
     kernel = graph.crop(layer.kernel, 0)
