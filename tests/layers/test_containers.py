@@ -18,9 +18,9 @@ def test_a_layer_at_two_places_collects_both_gradients(either, rng):
     tied = layers.Linear(4, 4, seed=0, dtype="float64")
     one, other = (layers.Linear(4, 4, seed=0, dtype="float64") for _ in range(2))
     x = rng.normal(size=(3, 4))
-    _, _, both, _ = both_passes(either(layers.Sequential(tied, layers.Tanh(), tied)), x)
+    _, _, dtied, _ = both_passes(either(layers.Sequential(tied, layers.Tanh(), tied)), x)
     _, _, first, _, second, _ = both_passes(either(layers.Sequential(one, layers.Tanh(), other)), x)
-    np.testing.assert_allclose(both, first + second, rtol=1e-13)
+    np.testing.assert_allclose(dtied, first + second, rtol=1e-13)
 
 
 def test_the_context_reaches_every_layer(either, rng):
@@ -66,11 +66,11 @@ def test_gradients_reach_an_embedding_inside(either, rng):
 def test_neither_the_mask_nor_the_types_of_steps_reach_inside(either, rng):
     class Noting(Layer):
         def forward(self, x, context):
-            seen.append((context.mask, context.types, context.training))
+            contexts.append((context.mask, context.types, context.training))
             return x, None
 
-    seen, marks = [], np.zeros((2, 5), dtype="int64")
+    contexts, marks = [], np.zeros((2, 5), dtype="int64")
     layer, x = either(layers.TimeDistributed(Noting())), rng.normal(size=(2, 5, 4))
-    for given in ({"types": marks}, {"mask": marks == 0}, {"mask": marks == 0, "types": marks}):
-        layer.forward(x, Context(training=True, **given))
-    assert seen == [(None, None, True)] * 3
+    for options in ({"types": marks}, {"mask": marks == 0}, {"mask": marks == 0, "types": marks}):
+        layer.forward(x, Context(training=True, **options))
+    assert contexts == [(None, None, True)] * 3

@@ -20,9 +20,9 @@ def test_scaling_multiplies_by_the_root_of_d_model_to_a_variance_of_about_1(eith
 @pytest.mark.parametrize("d_model", [6, 5])
 def test_sinusoids_are_the_papers_formula(either, d_model):
     layer = either(Positions(50, d_model, seed=0, dtype="float64"))
-    for (_, position, i), found in np.ndenumerate(layer(np.zeros((1, 50, d_model)))):
+    for (_, position, i), entry in np.ndenumerate(layer(np.zeros((1, 50, d_model)))):
         wave = math.cos if i % 2 else math.sin
-        assert found == pytest.approx(wave(position / 10000 ** (i // 2 * 2 / d_model)), abs=1e-13)
+        assert entry == pytest.approx(wave(position / 10000 ** (i // 2 * 2 / d_model)), abs=1e-13)
 
 
 def test_sinusoids_are_a_constant_and_a_learned_table_is_trained():
@@ -44,13 +44,13 @@ def test_a_learned_table_is_added_to_every_sequence_and_sums_their_gradients(eit
 
 def test_the_vector_of_each_tokens_type_is_added(either, rng):
     layer, x = either(TokenTypes(3, 4, seed=0, dtype="float64")), rng.normal(size=(2, 5, 4))
-    types, kept, dy = rng.integers(0, 3, (2, 5)), x.copy(), rng.normal(size=(2, 5, 4))
-    y, dx, of_table = both_passes(layer, x, Context(types=types), dy)
+    types, x_before, dy = rng.integers(0, 3, (2, 5)), x.copy(), rng.normal(size=(2, 5, 4))
+    y, dx, dtable = both_passes(layer, x, Context(types=types), dy)
     np.testing.assert_allclose(y, x + layer.weight.value[types], rtol=1e-14)
-    np.testing.assert_array_equal(x, kept)
+    np.testing.assert_array_equal(x, x_before)
     np.testing.assert_array_equal(dx, dy)
     expected = F.embedding_backward(dy, F.embedding(types, layer.weight.value)[1])
-    np.testing.assert_allclose(of_table, expected, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(dtable, expected, rtol=0, atol=1e-14)
 
 
 def test_without_types_all_are_the_first_and_the_wider_precision_stays(either, rng):

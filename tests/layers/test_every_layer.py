@@ -60,16 +60,16 @@ def test_parameters_get_the_same_gradients_without_the_inputs(make_plain, rng, e
     with use_kernels(enabled):
         twin, of_data = fast(layer), fast(layer, of_data=True)
         y, cache = of_data.forward(x, Context())
-        dy, kept = rng.normal(size=y.shape), Gradients(layer)
-        dx = twin.backward(dy, twin.forward(x, Context())[1], kept)
+        dy, expected = rng.normal(size=y.shape), Gradients(layer)
+        dx = twin.backward(dy, twin.forward(x, Context())[1], expected)
         for _ in range(2):  # neither pass uses the cache up
             gradients = Gradients(layer)
-            found = of_data.backward(dy, cache, gradients)
-            assert_same(gradients.values(), kept.values())
+            dx_of_data = of_data.backward(dy, cache, gradients)
+            assert_same(gradients.values(), expected.values())
             if enabled and isinstance(layer, SAVING):
-                assert found is None
+                assert dx_of_data is None
             else:
-                np.testing.assert_array_equal(found, dx)
+                np.testing.assert_array_equal(dx_of_data, dx)
 
 
 SAVING = L.Linear, L.PositionwiseFeedForward, L.TimeDistributed, L.Sequential
@@ -109,19 +109,19 @@ def first(request):
 @pytest.fixture
 def gradients_of_inputs(monkeypatch):
     """Note what kernels hand back as the gradient of their input."""
-    seen = []
+    input_gradients = []
 
-    def noted(backward):
+    def record_gradients(backward):
         def run(dy, cache, **options):
-            found = backward(dy, cache, **options)
-            seen.append(found[0] if isinstance(found, tuple) else found)
-            return found
+            gradients = backward(dy, cache, **options)
+            input_gradients.append(gradients[0] if isinstance(gradients, tuple) else gradients)
+            return gradients
 
         return run
 
     for name, (forward, backward) in cpu.KERNELS.items():
-        monkeypatch.setitem(cpu.KERNELS, name, (forward, noted(backward)))
-    return seen
+        monkeypatch.setitem(cpu.KERNELS, name, (forward, record_gradients(backward)))
+    return input_gradients
 
 
 def test_a_first_layer_saves_the_product_for_its_input(first, gradients_of_inputs):
@@ -160,10 +160,10 @@ def test_a_first_layer_that_acts_again_later_gets_its_gradient_there(rng, wrappe
     again = L.Sequential(tied) if wrapped else tied
     chain = L.Sequential(tied, L.Linear(8, 8, seed=1, dtype="float64"), again)
     x = rng.normal(size=(4, 5, 8))
-    _, dx, *found = both_passes(fast(chain, of_data=True), x)
-    _, _, *expected = both_passes(chain, x)
+    _, dx, *gradients = both_passes(fast(chain, of_data=True), x)
+    _, _, *expected_gradients = both_passes(chain, x)
     assert dx is None
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(gradients, expected_gradients, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
 
 
@@ -193,9 +193,9 @@ def test_without_a_workspace_a_later_call_overwrites_no_earlier_result(make, rng
     layer, x = make("float64"), rng.normal(size=(4, 5, 8))
     y, cache = layer.forward(x, Context())
     dx = layer.backward(np.ones_like(y), cache, Gradients(layer))
-    kept = y.copy(), dx.copy()
+    copies = y.copy(), dx.copy()
     both_passes(layer, rng.normal(size=(4, 5, 8)))
-    assert_same((y, dx), kept)
+    assert_same((y, dx), copies)
 
 
 def test_two_threads_at_once_get_what_each_gets_alone(make, rng):

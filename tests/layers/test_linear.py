@@ -44,8 +44,8 @@ def test_without_a_bias_there_is_none(either, rng):
     assert layer.bias is None
     assert list(layer.parameters()) == ["weight"]
     y, dx, dW = both_passes(layer, x)
-    y_of, cache = F.conv1d(x, layer.weight.value)
-    np.testing.assert_allclose(y, y_of, rtol=1e-13, atol=1e-15)
+    expected_y, cache = F.conv1d(x, layer.weight.value)
+    np.testing.assert_allclose(y, expected_y, rtol=1e-13, atol=1e-15)
     dy = np.cos(np.arange(y.size)).reshape(y.shape)
-    for found, expected in zip((dx, dW), F.conv1d_backward(dy, cache), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
+    for gradient, expected in zip((dx, dW), F.conv1d_backward(dy, cache), strict=True):
+        np.testing.assert_allclose(gradient, expected, rtol=1e-13, atol=1e-15)

@@ -36,9 +36,9 @@ def test_what_padding_holds_changes_nothing_and_gets_no_gradient(rng, padding, p
 
 
 def test_the_table_names_every_pooling():
-    made = {name: type(build(4, 0, "float64")) for name, build in POOLINGS.items()}
+    pooling_types = {name: type(build(4, 0, "float64")) for name, build in POOLINGS.items()}
     expected = {"mean": MeanPooling, "first": FirstToken, "flatten": Flatten, "pooler": Pooler}
-    assert made == expected | {"max": nf.layers.MaxPooling, "none": EveryToken}
+    assert pooling_types == expected | {"max": nf.layers.MaxPooling, "none": EveryToken}
 
 
 def test_the_pooler_is_a_dense_layer_with_tanh_on_the_first_token(either, rng):
@@ -53,8 +53,8 @@ def test_the_pooler_is_a_dense_layer_with_tanh_on_the_first_token(either, rng):
 
 
 def test_a_pooler_may_have_another_activation(either, rng):
-    made = POOLINGS.make("pooler(activation='relu')", 4, 0, "float64")
-    layer, x = either(made), rng.normal(size=(2, 3, 4))
+    pooler = POOLINGS.make("pooler(activation='relu')", 4, 0, "float64")
+    layer, x = either(pooler), rng.normal(size=(2, 3, 4))
     expected = np.maximum(x[:, 0] @ layer.dense.weight.value, 0.0)
     np.testing.assert_allclose(layer(x), expected, rtol=1e-14)
     with pytest.raises(ValueError, match="activation is 'wild'; expected one of 'relu'"):

@@ -20,8 +20,8 @@ def test_permuting_the_tokens_permutes_the_result(either, rng):
 def test_a_head_is_attention_over_its_own_columns(either, rng):
     mixer, x = either(Attention(8, 2, seed=0, dtype="float64")), rng.normal(size=(1, 5, 8))
     query, key, value = (layer(x)[0] for layer in (mixer.query, mixer.key, mixer.value))
-    parts = [[a[:, 4 * i : 4 * i + 4] for a in (query, key, value)] for i in range(2)]
-    heads = [F.scaled_dot_product_attention(*part)[0] for part in parts]
+    columns_of_heads = [[a[:, 4 * i : 4 * i + 4] for a in (query, key, value)] for i in range(2)]
+    heads = [F.scaled_dot_product_attention(*columns)[0] for columns in columns_of_heads]
     expected = mixer.output(np.concatenate(heads, axis=-1))
     np.testing.assert_allclose(mixer(x)[0], expected, rtol=1e-12)
 
@@ -37,8 +37,8 @@ def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, 
     monkeypatch.setattr(F, "blockwise_attention", blockwise)
     settings = MixerSettings(8, 2, length, memory=memory)
     mixer = nf.MIXERS["attention"].build(settings, seed=0, dtype="float64")
-    whole = GeneralAttention if memory == "stored" else Attention
-    assert type(mixer) is (BlockwiseAttention if is_blockwise else whole)
+    plain_class = GeneralAttention if memory == "stored" else Attention
+    assert type(mixer) is (BlockwiseAttention if is_blockwise else plain_class)
     both_passes(mixer, rng.normal(size=(2, length, 8)))
     assert blockwise.called == is_blockwise
 
@@ -54,11 +54,11 @@ def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, 
 )
 def test_which_lengths_a_twin_stores_the_weights_of(rng, monkeypatch, kind, memory, lengths):
     monkeypatch.setattr("npformer.engine.cpu.averaging.STORED", 8)
-    twin, found = nf.fast(kind(8, 2, memory=memory, seed=0, dtype="float64")), []
+    twin, stored_lengths = nf.fast(kind(8, 2, memory=memory, seed=0, dtype="float64")), []
     for length in (8, 9):
         _, (heads, *_) = twin.forward(rng.normal(size=(2, length, 8)), Context())
-        found += [length] if heads.cache[4][0].stored is not None else []
-    assert found == lengths
+        stored_lengths += [length] if heads.cache[4][0].stored is not None else []
+    assert stored_lengths == lengths
 
 
 def test_a_subclass_builds_itself(monkeypatch):

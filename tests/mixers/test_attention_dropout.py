@@ -50,9 +50,9 @@ def test_it_is_pytorchs_attention_with_the_same_mask():
     dy = rng.normal(size=value.shape)
     y, cache = F.average(scores, value, rate=0.4, generator=np.random.default_rng(7))
     dscores, dvalue = F.average_backward(dy, cache)
-    kept, _ = F.dropout(np.ones((3, 2, 5, 5)), 0.4, np.random.default_rng(7))
+    dropout_factors, _ = F.dropout(np.ones((3, 2, 5, 5)), 0.4, np.random.default_rng(7))
     s, v = (torch.tensor(a, requires_grad=True) for a in (scores, value))
-    expected = (torch.softmax(s, -1) * torch.tensor(kept)) @ v
+    expected = (torch.softmax(s, -1) * torch.tensor(dropout_factors)) @ v
     expected.backward(torch.tensor(dy))
     for ours, theirs in ((y, expected.detach()), (dscores, s.grad), (dvalue, v.grad)):
         np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-12, atol=1e-14)

@@ -22,7 +22,7 @@ def build(name, **settings):
     return MIXERS[name].build(replace(SETTINGS, **settings), seed=0, dtype="float64")
 
 
-def of_scores(mixer):
+def score_parameters(mixer):
     """The parameters of a mixer that its scores have."""
     named = mixer.named_parameters().items()
     return {key: p for key, p in named if not key.startswith(("value.", "output."))}
@@ -41,13 +41,15 @@ def test_is_average_of_the_values_by_the_scores_and_of_padding_the_bias(either, 
 @pytest.mark.parametrize("name", [f"{kind}_synthesizer" for kind in SYNTHESIZERS], ids=SYNTHESIZERS)
 def test_one_head_is_the_papers_equation(either, rng, name):
     mixer, x = either(build(name)), rng.normal(size=(2, 5, D))
-    of_all_heads = {"W1", "b1", "V1", "c1"}
-    own = [p.value if k in of_all_heads else p.value[0] for k, p in of_scores(mixer).items()]
+    shared_by_heads = {"W1", "b1", "V1", "c1"}
+    arrays = [
+        p.value if k in shared_by_heads else p.value[0] for k, p in score_parameters(mixer).items()
+    ]
     synthesizer, value = getattr(F, name), mixer.value(x)
     if "dense" in name:
-        y, _ = synthesizer(x, value, *own)
+        y, _ = synthesizer(x, value, *arrays)
     else:
-        y, _ = synthesizer(value, *own)
+        y, _ = synthesizer(value, *arrays)
     np.testing.assert_allclose(mixer(x), mixer.output(y), rtol=1e-12)
     shifted = mixer(np.roll(x, 1, axis=1))  # unlike in attention, it matters where a token is
     assert np.abs(shifted - np.roll(mixer(x), 1, axis=1)).max() > 1e-3
@@ -79,14 +81,16 @@ def test_parameters_of_the_scores_come_first_and_are_the_mixers_own(name):
     ],
 )
 def test_a_head_has_as_many_weights_as_in_the_papers_table(name, count):
-    parameters = of_scores(build(name))
+    parameters = score_parameters(build(name))
     biases = {"query.bias", "key.bias", "b1", "b2"}
     assert sum(p.size for key, p in parameters.items() if key not in biases) == count
 
 
 @pytest.mark.parametrize("name", AVERAGING)
 def test_heads_share_the_weights_of_one_except_for_tables(name):
-    one, four = ({k: p.size for k, p in of_scores(build(name, n_heads=n)).items()} for n in (1, 4))
+    one, four = (
+        {k: p.size for k, p in score_parameters(build(name, n_heads=n)).items()} for n in (1, 4)
+    )
     for key in one:
         a_table_each = key.rpartition(".")[-1] in ("R", "R1", "R2", "b2", "c2")
         assert four[key] == (4 if a_table_each else 1) * one[key], key

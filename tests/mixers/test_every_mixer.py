@@ -23,8 +23,8 @@ AVERAGING = [
 
 def build(name, dtype="float64", **settings):
     kind, variant = VARIANTS[name]
-    usual = {"d_model": 8, "n_heads": 2, "max_len": 6, "rank": 2, "padding": "per_length"}
-    return MIXERS[kind].build(MixerSettings(**usual | variant | settings), seed=0, dtype=dtype)
+    defaults = {"d_model": 8, "n_heads": 2, "max_len": 6, "rank": 2, "padding": "per_length"}
+    return MIXERS[kind].build(MixerSettings(**defaults | variant | settings), seed=0, dtype=dtype)
 
 
 @pytest.fixture(params=list(VARIANTS))
@@ -143,8 +143,8 @@ def test_explain_changes_neither_x_nor_the_mixer(mixer, x, padding):
     arrays = [x, padding, *(p.value for p in mixer.named_parameters().values())]
     before = [a.copy() for a in arrays]
     mixer.explain(x, Context(mask=padding))[...] = 7.0  # what came back is the caller's
-    for array, kept in zip(arrays, before, strict=True):
-        np.testing.assert_array_equal(array, kept)
+    for array, array_before in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, array_before)
 
 
 @pytest.mark.parametrize("name", AVERAGING)

@@ -48,9 +48,16 @@ def test_mixed_follows_the_paper_where_its_code_has_more_attention_than_was_aske
             assert sum(ours) == n
             differ += ours != theirs
             # Theirs has all of ours; where it has as many, both are the same.
-            assert all(published or not own for own, published in zip(ours, theirs, strict=True))
+            assert all(
+                published or not has_attention
+                for has_attention, published in zip(ours, theirs, strict=True)
+            )
             assert (ours == theirs) == (sum(theirs) == n)
     assert differ == 43
     assert hybrid(5, 2, "mixed") == ("attention", "fourier", "attention", "fourier", "fourier")
-    assert [i for i, own in enumerate(published_mixed(5, 2)) if own] == [0, 2, 4]
+    assert [i for i, has_attention in enumerate(published_mixed(5, 2)) if has_attention] == [
+        0,
+        2,
+        4,
+    ]
     assert published_mixed(12, 2) == [i in (0, 6) for i in range(12)]

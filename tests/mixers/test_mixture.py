@@ -15,9 +15,9 @@ def build(*names, **settings):
 
 def test_starts_with_equal_shares_the_mean_of_its_parts(either, rng):
     mixer, x = either(build(*SIX)), rng.normal(size=(2, 5, 8))
-    parts = [part.forward(x, Context())[0] for part in mixer.parts]
+    all_scores = [layer_scores.forward(x, Context())[0] for layer_scores in mixer.parts]
     scores, _ = mixer.scores(x, Context())
-    mean = sum(np.broadcast_to(part, scores.shape) for part in parts) / 6.0
+    mean = sum(np.broadcast_to(layer_scores, scores.shape) for layer_scores in all_scores) / 6.0
     np.testing.assert_allclose(scores, mean, rtol=0, atol=1e-12)
 
 

@@ -128,13 +128,15 @@ def test_of_softmax_in_both_passes():
 def test_of_attention(causal, shape, attend):
     """Rows of keys and values that no query sees, and rows of queries that see nothing."""
     query, key, value, dy = np.random.default_rng(0).normal(size=(4, 3, 2, 5, 4))
-    seen = MASK[1] if shape == "of one sequence" else np.broadcast_to(MASK[:, None], (3, 2, 5))
-    seen = np.broadcast_to(seen, (3, 2, 5))
+    is_key_visible = (
+        MASK[1] if shape == "of one sequence" else np.broadcast_to(MASK[:, None], (3, 2, 5))
+    )
+    is_key_visible = np.broadcast_to(is_key_visible, (3, 2, 5))
     mask = MASK[1] if shape == "of one sequence" else MASK[:, None, None, :]
-    sees = np.broadcast_to(seen.any(-1)[..., None], seen.shape)
+    sees_any_key = np.broadcast_to(is_key_visible.any(-1)[..., None], is_key_visible.shape)
     if shape == "queries and keys":
         mask = mask & MASK[:, None, :, None]
-        sees = seen
+        sees_any_key = is_key_visible
     backward = getattr(F, f"{attend.__name__}_backward")
 
     def run():
@@ -145,14 +147,16 @@ def test_of_attention(causal, shape, attend):
         return y, *backward(dy, cache)
 
     expected = run()
-    spoil(key, value, where=~seen)
-    spoil(query, dy, where=~sees)
+    spoil(key, value, where=~is_key_visible)
+    spoil(query, dy, where=~sees_any_key)
     with np.errstate(invalid="ignore"):  # in scores that are hidden
-        found = run()
-    for one, other in zip(found, expected, strict=True):
+        results = run()
+    for one, other in zip(results, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-14)
-    np.testing.assert_array_equal(found[0][~sees], 0.0)
-    for gradient, rows in zip(found[1:], (sees, seen, seen), strict=True):
+    np.testing.assert_array_equal(results[0][~sees_any_key], 0.0)
+    for gradient, rows in zip(
+        results[1:], (sees_any_key, is_key_visible, is_key_visible), strict=True
+    ):
         np.testing.assert_array_equal(gradient[~rows], 0.0)
 
 

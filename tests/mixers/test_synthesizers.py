@@ -55,13 +55,13 @@ def test_a_fixed_table_has_no_gradient_and_is_still_a_parameter():
 def test_a_table_sums_the_gradients_of_its_batch(either, rng):
     mixer = either(M.RandomSynthesizer(8, 2, 6, seed=0, dtype="float64"))
     x = rng.normal(size=(3, 5, 8))
-    dy, both = rng.normal(size=x.shape), Gradients(mixer)
-    mixer.backward(dy, mixer.forward(x, Context())[1], both)
-    single = Gradients(mixer)
+    dy, batch_gradients = rng.normal(size=x.shape), Gradients(mixer)
+    mixer.backward(dy, mixer.forward(x, Context())[1], batch_gradients)
+    summed_gradients = Gradients(mixer)
     for n in range(3):
         _, cache = mixer.forward(x[n : n + 1], Context())
-        mixer.backward(dy[n : n + 1], cache, single)
-    np.testing.assert_allclose(single["R"], both["R"], rtol=0, atol=1e-13)
+        mixer.backward(dy[n : n + 1], cache, summed_gradients)
+    np.testing.assert_allclose(summed_gradients["R"], batch_gradients["R"], rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("rank", [1, 3, 8])

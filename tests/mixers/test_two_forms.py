@@ -115,8 +115,8 @@ def test_what_comes_later_changes_nothing(mixer, x):
 
 
 def test_the_bytes_of_a_state_are_known_before(mixer, x):
-    kept = x.itemsize * sum(map(math.prod, mixer.state_shapes(LENGTH, D).values()))
-    assert mixer.start(BATCH, LENGTH, x).nbytes == BATCH * kept
+    bytes_of_a_row = x.itemsize * sum(map(math.prod, mixer.state_shapes(LENGTH, D).values()))
+    assert mixer.start(BATCH, LENGTH, x).nbytes == BATCH * bytes_of_a_row
 
 
 class Shifted(Mixer):
@@ -143,9 +143,9 @@ def test_a_mixer_of_a_user_is_computed_anew(x):
     mixer = Shifted()
     lengths = np.array([3, 1, 2])
     mask = np.arange(3) < lengths[:, None]
-    with pytest.warns(UserWarning, match="Shifted does not define how to continue") as told:
+    with pytest.warns(UserWarning, match="Shifted does not define how to continue") as warnings:
         y, state = mixer.prefill(x[:, :3], mixer.start(BATCH, LENGTH, x), nf.Context(mask=mask))
-    assert len(told) == 1  # and the step below says nothing
+    assert len(warnings) == 1  # and the step below says nothing
     assert_close(y[mask], np.cumsum(x, axis=1)[:, :3][mask])
     y, _ = mixer.step(x[np.arange(BATCH), lengths][:, None], state, nf.Context())
     assert_close(y[:, 0], np.cumsum(x, axis=1)[np.arange(BATCH), lengths])

@@ -62,12 +62,12 @@ def test_per_length_mixes_each_sequence_by_itself_forward_and_backward(either, k
     mixer, dy = either(build(kind, "per_length")), rng.normal(size=(5, 4, 8))
     y, dx, *_ = both_passes(mixer, x, Context(mask=mask), dy)
     forward, backward = (function_of(mixer, transposed) for transposed in (False, True))
-    for found, given, mix in ((y, x, forward), (dx, dy, backward)):
+    for outputs, inputs, mix in ((y, x, forward), (dx, dy, backward)):
         for n, length in enumerate(LENGTHS):
             if length:
-                alone = mix(given[n : n + 1, :length])
-                np.testing.assert_allclose(found[n : n + 1, :length], alone, rtol=0, atol=1e-12)
-            np.testing.assert_array_equal(found[n, length:], 0.0)
+                alone = mix(inputs[n : n + 1, :length])
+                np.testing.assert_allclose(outputs[n : n + 1, :length], alone, rtol=0, atol=1e-12)
+            np.testing.assert_array_equal(outputs[n, length:], 0.0)
 
 
 def test_per_length_the_matrices_collect_every_length(either, rng):

@@ -94,12 +94,12 @@ def test_shared_layers_have_the_sum_of_the_gradients_of_equal_ones(encoder, x, n
         array[...] = shared.parameters()[name.replace(".1.", ".0.", 1).replace(".2.", ".0.", 1)]
 
     y, dx, *gradients = both_passes(shared, x)
-    other_y, other_dx, *others = both_passes(separate, x)
+    other_y, other_dx, *separate_gradients = both_passes(separate, x)
     assert_same([other_y, other_dx], [y, dx])
-    others = dict(zip(separate.parameters(), others, strict=True))
+    separate_gradients = dict(zip(separate.parameters(), separate_gradients, strict=True))
     for name, gradient in zip(shared.parameters(), gradients, strict=True):
         places = {name.replace("blocks.0.", f"blocks.{i}.") for i in range(3)}
-        total = sum(others[place] for place in places)
+        total = sum(separate_gradients[place] for place in places)
         np.testing.assert_allclose(gradient, total, rtol=0, atol=1e-12)
 
 
@@ -148,11 +148,11 @@ def test_options_reach_the_mixers(encoder):
     (factorized,) = encoder(n_layers=1, mixer="factorized_random_synthesizer", rank=3).blocks
     assert factorized.mixer.R1.shape == (2, 6, 3)
     (mixture,) = encoder(n_layers=1, mixer="mixture", mixture=tuple(SCORES), rank=5).blocks
-    assert [type(part) for part in mixture.mixer.parts] == list(SCORES.values())
+    assert [type(scores) for scores in mixture.mixer.parts] == list(SCORES.values())
     assert mixture.mixer.parts[-1].R1.shape == (2, 6, 5)
     for name in WHOLE:
-        (whole,) = encoder(n_layers=1, mixer=name, padding="zero").blocks
-        assert whole.mixer.padding == "zero"
+        (block,) = encoder(n_layers=1, mixer=name, padding="zero").blocks
+        assert block.mixer.padding == "zero"
 
 
 def test_a_mixture_mixes_attention_and_a_random_table_unless_told_otherwise(small_config):

@@ -40,10 +40,16 @@ def types(rng):
 
 # What it computes ---------------------------------------------------------------------------------
 def test_the_names_of_all_parts(embed):
-    first = ["tokens.weight", "positions.table"]
-    others = ["types.weight", "norm.gamma", "norm.beta", "projection.weight", "projection.bias"]
-    assert list(embed(positions="learned").parameters()) == first
-    assert list(embed(**FNET).parameters()) == first + others
+    usual_names = ["tokens.weight", "positions.table"]
+    further_names = [
+        "types.weight",
+        "norm.gamma",
+        "norm.beta",
+        "projection.weight",
+        "projection.bias",
+    ]
+    assert list(embed(positions="learned").parameters()) == usual_names
+    assert list(embed(**FNET).parameters()) == usual_names + further_names
 
 
 def test_it_is_the_formula(embed, token_batch, types):
@@ -59,9 +65,11 @@ def test_it_is_the_formula(embed, token_batch, types):
 
 def test_no_types_means_type_0(embed, token_batch):
     layer, ids = embed(**BERT), token_batch[0]
-    given, _, *of_given = both_passes(layer, ids, nf.Context(types=np.zeros_like(ids)))
-    absent, _, *of_absent = both_passes(layer, ids)
-    assert_same([given, *of_given], [absent, *of_absent])
+    y_of_zeros, _, *gradients_of_zeros = both_passes(
+        layer, ids, nf.Context(types=np.zeros_like(ids))
+    )
+    y_without, _, *gradients_without = both_passes(layer, ids)
+    assert_same([y_of_zeros, *gradients_of_zeros], [y_without, *gradients_without])
 
 
 def test_each_type_gets_the_gradient_of_its_tokens(embed, token_batch, types, rng):
@@ -90,8 +98,8 @@ def test_types_and_positions_are_drawn_as_large_as_tokens(scaled, std):
         positions="learned",
     )
     layer = InputEmbedding(config, vocab_size=200, n_features=None, seed=0)
-    for part in (layer.tokens, layer.types):
-        assert np.std(part.weight.value * part.scale) == pytest.approx(std, rel=0.05)
+    for embedding in (layer.tokens, layer.types):
+        assert np.std(embedding.weight.value * embedding.scale) == pytest.approx(std, rel=0.05)
     assert layer.positions.table.value.std() == pytest.approx(std, rel=0.05)
 
 
@@ -104,8 +112,8 @@ def test_types_reach_every_call_of_a_classifier(small_model, token_batch, types)
     assert not np.allclose(logits, model(ids, mask))
     np.testing.assert_array_equal(logits, model(ids, mask, types=types))
     expected, _ = F.softmax(logits)
-    found = model.predict_probabilities(ids, mask, batch_size=3, types=types)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    probabilities = model.predict_probabilities(ids, mask, batch_size=3, types=types)
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-12)
     predicted = model.predict(ids, mask, types=types)
     np.testing.assert_array_equal(predicted, expected.argmax(axis=-1))
     typed = model.explain(ids, mask, types)[0].matrices
@@ -123,8 +131,8 @@ def test_a_model_with_types_is_trained_without_them(small_model, token_batch):
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
 def test_types_may_be_any_whole_numbers(small_model, token_batch, types, dtype):
     model = small_model(**BERT)
-    of_int64, found = (model(token_batch[0], types=t) for t in (types, types.astype(dtype)))
-    np.testing.assert_array_equal(found, of_int64)
+    of_int64, logits = (model(token_batch[0], types=t) for t in (types, types.astype(dtype)))
+    np.testing.assert_array_equal(logits, of_int64)
 
 
 # Wrong calls --------------------------------------------------------------------------------------
@@ -170,12 +178,12 @@ def test_types_for_a_model_without_types_are_refused(small_model, token_batch):
 def test_predict_refuses_rows_that_belong_to_no_sequence(small_model, token_batch, types, name):
     """Also where the last batch ends with x, so that no batch would be too long."""
     model, (ids, _, mask) = small_model(**BERT), token_batch
-    given = {"mask": mask, "types": types}[name]
+    argument = {"mask": mask, "types": types}[name]
     with pytest.raises(ValueError, match=rf"{name} has shape \(8, 6\); expected \(4, 6\)"):
-        model.predict(ids[:4], batch_size=2, **{name: given})
+        model.predict(ids[:4], batch_size=2, **{name: argument})
 
 
 def test_ids_or_features_and_not_both(small_config):
-    for given in ((None, None), (3, 4)):
+    for sizes in ((None, None), (3, 4)):
         with pytest.raises(ValueError, match="expected exactly one"):
-            InputEmbedding(small_config(), vocab_size=given[0], n_features=given[1], seed=0)
+            InputEmbedding(small_config(), vocab_size=sizes[0], n_features=sizes[1], seed=0)

@@ -34,13 +34,13 @@ def test_labels_of_padding_count_nowhere_whatever_they_are(tokens, dtype):
     model, ids, labels, mask = tokens
     loss, gradients = model.loss_and_gradients(ids, np.where(mask, labels, -1), mask)
     other = np.where(mask, labels, 99).astype(dtype)
-    kept = other.copy()
+    other_before = other.copy()
     again, gradients_again = model.loss_and_gradients(ids, other, mask)
     assert again == loss
     np.testing.assert_array_equal(gradients_again.flat, gradients.flat)
-    np.testing.assert_array_equal(other, kept)
-    found = nf.evaluate(model, (ids, other, mask))
-    assert (found.labels, found.loss) == (mask.sum(), pytest.approx(loss, rel=1e-12))
+    np.testing.assert_array_equal(other, other_before)
+    evaluation = nf.evaluate(model, (ids, other, mask))
+    assert (evaluation.labels, evaluation.loss) == (mask.sum(), pytest.approx(loss, rel=1e-12))
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_a_loss_of_nearly_0_keeps_its_digits(small_model, token_batch, changes, 
     model = small_model(dtype="float32", **changes)
     model.parameters()["classify.weight"][...] = 0.0
     model.parameters()["classify.bias"][...] = bias
-    found = nf.evaluate(model, (token_batch[0], np.zeros(8, dtype="int64")))
-    assert found.loss == pytest.approx(expected, rel=1e-6)
+    evaluation = nf.evaluate(model, (token_batch[0], np.zeros(8, dtype="int64")))
+    assert evaluation.loss == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_given_loss_checks_the_targets_in_place_of_the_models_own(small_model, token_batch, rng):
@@ -72,10 +72,10 @@ def test_a_given_loss_checks_the_targets_in_place_of_the_models_own(small_model,
 def test_parts_of_a_batch_weigh_as_much_as_they_have_targets_of_the_given_loss(tokens, small_model):
     _, ids, labels, mask = tokens
     model = small_model(pooling="none", output="mean_squared_error")  # which counts samples
-    given = {"x": ids, "y": labels, "mask": mask, "loss": SoftmaxCrossEntropy()}
-    loss, gradients = model.loss_and_gradients(**given)
-    in_parts, sums = model.loss_and_gradients(**given, micro_batch=1)
-    assert in_parts == pytest.approx(loss, rel=1e-12)
+    arguments = {"x": ids, "y": labels, "mask": mask, "loss": SoftmaxCrossEntropy()}
+    loss, gradients = model.loss_and_gradients(**arguments)
+    loss_in_parts, sums = model.loss_and_gradients(**arguments, micro_batch=1)
+    assert loss_in_parts == pytest.approx(loss, rel=1e-12)
     np.testing.assert_allclose(sums.flat, gradients.flat, rtol=0, atol=1e-12)
 
 
@@ -107,7 +107,7 @@ def logits(rng):
     return rng.normal(size=(4, 2, 3))
 
 
-def defined(z, label_smoothing=0.0, weights=1.0):
+def defined_loss(z, label_smoothing=0.0, weights=1.0):
     """The mean over samples of (softmax's loss of deep + the mean of the sigmoids' of wide) / 2."""
     q = np.eye(3)[LABELS] * (1.0 - label_smoothing) + label_smoothing / 3
     deep = -(q * log_softmax(z[:, 0], axis=1)).sum(axis=1)
@@ -119,16 +119,16 @@ def defined(z, label_smoothing=0.0, weights=1.0):
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_the_loss_is_as_defined(logits, label_smoothing, weights):
-    found, _ = TwoAnswers(label_smoothing).forward(logits, LABELS, weights)
-    expected = defined(logits, label_smoothing, 1.0 if weights is None else weights)
-    assert float(found) == pytest.approx(expected, rel=1e-12)
+    loss, _ = TwoAnswers(label_smoothing).forward(logits, LABELS, weights)
+    expected = defined_loss(logits, label_smoothing, 1.0 if weights is None else weights)
+    assert float(loss) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_a_label_counts_as_often_as_its_class_weighs(logits, weights):
-    found, _ = TwoAnswers(class_weight=CLASSES).forward(logits, LABELS, weights)
-    each = np.asarray(CLASSES)[LABELS] * (1.0 if weights is None else weights)
-    assert float(found) == pytest.approx(defined(logits, weights=each), rel=1e-12)
+    loss, _ = TwoAnswers(class_weight=CLASSES).forward(logits, LABELS, weights)
+    label_weights = np.asarray(CLASSES)[LABELS] * (1.0 if weights is None else weights)
+    assert float(loss) == pytest.approx(defined_loss(logits, weights=label_weights), rel=1e-12)
 
 
 @pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1, "class_weight": CLASSES}])

@@ -126,6 +126,6 @@ def test_a_padding_mask_is_refused():
 
 
 def test_the_examples_of_the_docstrings_run():
-    found = doctest.testmod(published)
-    assert found.attempted > 0
-    assert found.failed == 0
+    results = doctest.testmod(published)
+    assert results.attempted > 0
+    assert results.failed == 0

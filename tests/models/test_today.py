@@ -31,8 +31,8 @@ def test_what_stands_behind_padding_is_what_stands_at_the_beginning(rng):
     ids = rng.integers(0, 9, (2, 8))
     moved = np.concatenate([np.zeros((2, 5), int), ids], axis=1)
     mask = np.arange(13) >= 5
-    found = model(moved, mask=np.stack([mask, mask]))
-    np.testing.assert_allclose(found, model(ids), rtol=0, atol=1e-13)
+    logits = model(moved, mask=np.stack([mask, mask]))
+    np.testing.assert_allclose(logits, model(ids), rtol=0, atol=1e-13)
 
 
 WINDOWS = {
@@ -64,10 +64,10 @@ def test_a_state_does_not_grow_beyond_the_window(rng):
     ids, context = rng.integers(0, 9, (2, 12)), Context(keep=False)
     block = writer(window=3).encoder.blocks[0]
     state, x = block.start(2, 12), rng.normal(size=(2, 12, 16))
-    for some in (slice(0, 9), slice(9, 10), slice(10, 12)):
-        _, state = block.prefill(x[:, some], state, context)
+    for tokens in (slice(0, 9), slice(9, 10), slice(10, 12)):
+        _, state = block.prefill(x[:, tokens], state, context)
         assert state.nbytes == 2 * 2 * 3 * 16 * ids.itemsize
-        assert state.stop == some.stop
+        assert state.stop == tokens.stop
 
 
 @pytest.mark.parametrize("kernels", [True, False])
@@ -78,8 +78,8 @@ def test_settings_that_change_nothing(causal, kernels, rng):
     with nf.use_kernels(kernels):
         expected = nf.Encoder(nf.EncoderConfig(**sizes), dtype="float64")(x)
         for same in ({"window": 18}, {"n_kv_heads": 2}, {"d_head": 8}, {"window": [18, None]}):
-            found = nf.Encoder(nf.EncoderConfig(**sizes, **same), dtype="float64")(x)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+            y = nf.Encoder(nf.EncoderConfig(**sizes, **same), dtype="float64")(x)
+            np.testing.assert_allclose(y, expected, rtol=0, atol=1e-13)
 
 
 def test_grouped_queries_are_heads_with_the_same_keys_and_values(rng):

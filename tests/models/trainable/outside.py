@@ -164,15 +164,15 @@ def data_of(name, n=20, seed=0):
 
 def as_files(folder, data, parts=0):
 
-    def stored(array, name):
+    def store(array, name):
         if isinstance(array, tuple):
-            return tuple(stored(each, f"{name}-{i}") for i, each in enumerate(array))
+            return tuple(store(entry, f"{name}-{i}") for i, entry in enumerate(array))
         if array is None:
             return None
-        for k, part in enumerate(np.array_split(array, parts or 1)):
-            np.save(folder / f"{name}.{k}.npy", part)
+        for k, shard in enumerate(np.array_split(array, parts or 1)):
+            np.save(folder / f"{name}.{k}.npy", shard)
         if parts:
             return sharded(str(folder / f"{name}.*.npy"))
         return np.load(folder / f"{name}.0.npy", mmap_mode="r")
 
-    return stored(tuple(data), "data")
+    return store(tuple(data), "data")

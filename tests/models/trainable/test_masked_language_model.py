@@ -25,37 +25,37 @@ def texts(n=22, seed=0):
 
 def model_of(seed=1, **changes):
     config = replace(CONFIG, **{k: changes.pop(k) for k in [*changes] if hasattr(CONFIG, k)})
-    usual = {"mask_id": 2, "padding_id": 0, "special_ids": [1], "dtype": "float64"}
-    return nf.MaskedLanguageModel(config, V, **(usual | {"seed": seed} | changes))
+    defaults = {"mask_id": 2, "padding_id": 0, "special_ids": [1], "dtype": "float64"}
+    return nf.MaskedLanguageModel(config, V, **(defaults | {"seed": seed} | changes))
 
 
-def trained(model=None, data=None, **changes):
+def train(model=None, data=None, **changes):
     model = model or model_of()
-    usual = {"epochs": 3, "batch_size": 5, "lr": 1e-2, "seed": 3, "progress": False}
-    usual |= {"validation": texts(7, seed=1), "workers": 1}
-    history = nf.fit(model, texts() if data is None else data, **(usual | changes))
+    defaults = {"epochs": 3, "batch_size": 5, "lr": 1e-2, "seed": 3, "progress": False}
+    defaults |= {"validation": texts(7, seed=1), "workers": 1}
+    history = nf.fit(model, texts() if data is None else data, **(defaults | changes))
     return model, history
 
 
 def assert_same(one, other, bound=0.0):
     for name, value in one.parameters().items():
         if bound == 0.0 or not name.endswith("key.bias"):  # a gradient of 0, but for rounding
-            found = other.parameters()[name]
-            np.testing.assert_allclose(found, value, rtol=0, atol=bound, err_msg=name)
+            other_value = other.parameters()[name]
+            np.testing.assert_allclose(other_value, value, rtol=0, atol=bound, err_msg=name)
 
 
 @pytest.fixture
-def seen(monkeypatch):
+def hidden_steps(monkeypatch):
     """Return what is hidden in each step, once it is drawn."""
-    found, plain = [], MaskedBatch.anew
+    steps, anew = [], MaskedBatch.anew
 
-    def noting(batch, key, first):
-        new = plain(batch, key, first)
-        found.append((new.inputs[0].x.copy(), new.y.copy()))
+    def record_step(batch, key, first):
+        new = anew(batch, key, first)
+        steps.append((new.inputs[0].x.copy(), new.y.copy()))
         return new
 
-    monkeypatch.setattr(MaskedBatch, "anew", noting)
-    return found
+    monkeypatch.setattr(MaskedBatch, "anew", record_step)
+    return steps
 
 
 def test_only_the_hidden_tokens_count():
@@ -83,33 +83,35 @@ def test_only_the_hidden_tokens_count():
     assert tables == ["embed.tokens.weight"], "the table is one parameter"
 
 
-def test_other_tokens_are_hidden_in_each_epoch_and_the_same_in_each_evaluation(seen):
+def test_other_tokens_are_hidden_in_each_epoch_and_the_same_in_each_evaluation(hidden_steps):
     ids, _, mask = texts(6)
-    whole = {"batch_size": 6, "epochs": 5, "batches": "shuffled"}
-    trained(data=(ids, None, mask), **whole)
-    steps = (zip(*step, strict=True) for step in seen)
+    options = {"batch_size": 6, "epochs": 5, "batches": "shuffled"}
+    train(data=(ids, None, mask), **options)
+    steps = (zip(*step, strict=True) for step in hidden_steps)
     hidden = [{tuple(np.where(y >= 0, y, x)): tuple(y) for x, y in step} for step in steps]
-    assert all(set(each) == {tuple(row) for row in ids} for each in hidden)
-    assert min(len({each[tuple(row)] for each in hidden}) for row in ids) > 1
-    trained(data=(ids, None, mask), **whole)
-    np.testing.assert_array_equal(seen[5:], seen[:5])
+    assert all(set(step) == {tuple(row) for row in ids} for step in hidden)
+    assert min(len({step[tuple(row)] for step in hidden}) for row in ids) > 1
+    train(data=(ids, None, mask), **options)
+    np.testing.assert_array_equal(hidden_steps[5:], hidden_steps[:5])
     x, y = nf.data.mask_tokens(ids, mask, V, 2, np.random.default_rng(0))
-    trained(data=(x, y, mask), **whole)  # what the user has hidden stays hidden
-    for step in seen[10:]:
-        for found, given in zip(step, (x, y), strict=True):
-            assert sorted(map(tuple, found)) == sorted(map(tuple, given))
+    train(data=(x, y, mask), **options)  # what the user has hidden stays hidden
+    for step in hidden_steps[10:]:
+        for rows, user_rows in zip(step, (x, y), strict=True):
+            assert sorted(map(tuple, rows)) == sorted(map(tuple, user_rows))
     model = model_of()
-    found = nf.evaluate(model, texts(7))
-    assert found == nf.evaluate(model, texts(7))
-    parts = [nf.evaluate(model, (ids[i : i + 3], ids[i : i + 3], mask[i : i + 3])) for i in (0, 3)]
-    whole = nf.evaluate(model, (ids, None, mask), batch_size=2)
-    assert whole.labels == sum(part.labels for part in parts)
-    total = sum(part.loss * part.labels for part in parts)
-    np.testing.assert_allclose(whole.loss * whole.labels, total, rtol=1e-12)
+    rows = nf.evaluate(model, texts(7))
+    assert rows == nf.evaluate(model, texts(7))
+    evaluations = [
+        nf.evaluate(model, (ids[i : i + 3], ids[i : i + 3], mask[i : i + 3])) for i in (0, 3)
+    ]
+    options = nf.evaluate(model, (ids, None, mask), batch_size=2)
+    assert options.labels == sum(evaluation.labels for evaluation in evaluations)
+    total = sum(evaluation.loss * evaluation.labels for evaluation in evaluations)
+    np.testing.assert_allclose(options.loss * options.labels, total, rtol=1e-12)
 
 
 def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):
-    once, history = trained(epochs=4)
+    once, history = train(epochs=4)
 
     def stop(state):
         if state.epoch == 2:
@@ -122,8 +124,8 @@ def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):
 
     for name, callback in (("epoch", stop), ("step", InTheMiddle())):
         folder = tmp_path / name
-        trained(epochs=4, checkpoint=folder, callbacks=[callback])
-        model, resumed = trained(epochs=4, checkpoint=folder, resume=True)
+        train(epochs=4, checkpoint=folder, callbacks=[callback])
+        model, resumed = train(epochs=4, checkpoint=folder, resume=True)
         assert_same(model, once)
         assert resumed.train_loss == history.train_loss
         assert resumed.validation_loss == history.validation_loss
@@ -139,20 +141,20 @@ def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):
 )
 def test_ranks_and_workers_hide_the_same_tokens(changes):
     of_model = {n: changes[n] for n in ("mixer", "padding", "continues") if n in changes}
-    given = {name: value for name, value in changes.items() if name not in of_model}
-    once, history = trained(model_of(**of_model), **given)
+    options_of_fit = {name: value for name, value in changes.items() if name not in of_model}
+    once, history = train(model_of(**of_model), **options_of_fit)
     for options in ({"workers": 2}, {"micro_batch": 2}):
-        shared, _ = trained(model_of(**of_model), **given, **options)
+        shared, _ = train(model_of(**of_model), **options_of_fit, **options)
         assert_same(shared, once, 1e-9)
 
     def work(ranks):
-        return trained(model_of(**of_model), **given, communicator=ranks)
+        return train(model_of(**of_model), **options_of_fit, communicator=ranks)
 
-    for model, of_rank in run_threads(3, work):
+    for model, history_of_rank in run_threads(3, work):
         assert_same(model, once, 1e-9)
         for name in ("train_loss", "validation_loss", "validation_accuracy"):
-            found = getattr(of_rank, name)
-            np.testing.assert_allclose(found, getattr(history, name), rtol=0, atol=1e-9)
+            value = getattr(history_of_rank, name)
+            np.testing.assert_allclose(value, getattr(history, name), rtol=0, atol=1e-9)
 
 
 def test_texts_in_files_are_learned_as_those_in_memory(tmp_path):
@@ -162,16 +164,16 @@ def test_texts_in_files_are_learned_as_those_in_memory(tmp_path):
             np.save(tmp_path / f"{name}.npy", array)
             array = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
         stored.append(array)
-    _, history = trained()
-    model, of_files = trained(data=tuple(stored), validation=tuple(stored))
+    _, history = train()
+    model, of_files = train(data=tuple(stored), validation=tuple(stored))
     assert of_files.train_loss == history.train_loss
-    again, of_memory = trained(validation=texts())
+    again, of_memory = train(validation=texts())
     np.testing.assert_allclose(of_files.validation_loss, of_memory.validation_loss, rtol=1e-12)
     assert_same(model, again)
 
 
 def test_it_learns_and_is_saved_with_its_choice(tmp_path):
-    model, history = trained(model_of(dropout=0.0), texts(200), epochs=30, batch_size=20)
+    model, history = train(model_of(dropout=0.0), texts(200), epochs=30, batch_size=20)
     assert max(history.validation_accuracy) > 0.5  # the most frequent token: about 0.04
     assert model.expects_mask
     nf.save(model, tmp_path / "model.safetensors")
@@ -194,8 +196,8 @@ def test_an_encoder_is_handed_on():
     assert take_over(model, pretrained) is model
     for name, value in model.parameters().items():
         same = name.startswith(("embed.", "encoder."))
-        wanted = pretrained.parameters()[name] if same else before[name]
-        np.testing.assert_array_equal(value, wanted, err_msg=name)
+        expected = pretrained.parameters()[name] if same else before[name]
+        np.testing.assert_array_equal(value, expected, err_msg=name)
     for changes, message in (
         ({"norm": "pre"}, "norm is 'pre', there 'post'"),
         ({"d_ff": 16}, "d_ff is 16, there 12"),
@@ -214,10 +216,10 @@ def test_an_encoder_is_handed_on():
         (lambda: nf.MaskedLanguageModel(replace(CONFIG, causal=True), V), ValueError, "both sides"),
         (lambda: model_of(mask_id=V), ValueError, "mask_id is 30"),
         (lambda: model_of(mask_share=1.5), ValueError, "mask_share is 1.5"),
-        (lambda: trained(data=texts()[0]), TypeError, r"needs no y: \(x, None, mask\)"),
-        (lambda: trained(data=(texts()[0] + 20, None)), ValueError, "vocab_size is 30"),
-        (lambda: trained(data=(texts()[0] * 1.0, None)), TypeError, "float64"),
-        (lambda: trained(data=(texts()[0] * 0, None, texts()[2])), ValueError, "no labels"),
+        (lambda: train(data=texts()[0]), TypeError, r"needs no y: \(x, None, mask\)"),
+        (lambda: train(data=(texts()[0] + 20, None)), ValueError, "vocab_size is 30"),
+        (lambda: train(data=(texts()[0] * 1.0, None)), TypeError, "float64"),
+        (lambda: train(data=(texts()[0] * 0, None, texts()[2])), ValueError, "no labels"),
     ],
 )
 def test_wrong_models_and_data_are_refused(change, error, message):

@@ -83,18 +83,18 @@ def test_all_ways_give_one_answer(seed, tmp_path):
     loaded = nf.load(tmp_path / "model.safetensors")
     loss, gradients = drawn.by_hand(drawn.x)
     for x in (drawn.x, drawn.otherwise):
-        for found in (model(x, mask), loaded(x, mask), copy.deepcopy(model)(x, mask)):
-            drawn.assert_close(found, logits)
+        for outputs in (model(x, mask), loaded(x, mask), copy.deepcopy(model)(x, mask)):
+            drawn.assert_close(outputs, logits)
         with nf.use_kernels(False):
             drawn.assert_close(model(x, mask), logits)
         for layer in (model, nf.fast(model)):
             drawn.assert_close(layer.forward(x, Context(mask=mask))[0], logits)
         drawn.assert_close(model.predict_probabilities(x, mask), nf.functional.softmax(logits)[0])
-        found_loss, found = model.loss_and_gradients(x, y, mask)
+        found_loss, outputs = model.loss_and_gradients(x, y, mask)
         drawn.assert_close(found_loss, loss)
         scale = max(np.abs(gradient).max() for gradient in gradients.values())
         for name in gradients:
-            drawn.assert_close(found[name] / scale, gradients[name] / scale)
+            drawn.assert_close(outputs[name] / scale, gradients[name] / scale)
         drawn.assert_close(nf.evaluate(model, (x, y, mask)).loss, loss)
         trained = copy.deepcopy(model)
         history = nf.fit(trained, (x, y, mask), epochs=1, batch_size=len(x), progress=False)
@@ -107,11 +107,11 @@ def test_ranks_give_the_same_answer(seed):
     drawn = Drawn(seed)
     data, loss = (drawn.x, drawn.y, drawn.mask), drawn.by_hand(drawn.x)[0]
 
-    def on_a_rank(ranks):
-        own = copy.deepcopy(drawn.model)
-        evaluated = nf.evaluate(own, data, communicator=ranks).loss
+    def train_on_rank(ranks):
+        model = copy.deepcopy(drawn.model)
+        evaluated = nf.evaluate(model, data, communicator=ranks).loss
         history = nf.fit(
-            own,
+            model,
             data,
             epochs=1,
             batch_size=len(drawn.x),
@@ -120,7 +120,7 @@ def test_ranks_give_the_same_answer(seed):
         )
         return evaluated, history.train_loss[0]
 
-    for losses in run_threads(2, on_a_rank):
+    for losses in run_threads(2, train_on_rank):
         drawn.assert_close(losses, [loss, loss])
 
 
@@ -135,7 +135,7 @@ def test_scikit_learn_gives_the_same_answer(seed):
     rows = [rng.integers(1, 9, k) if of_ids else rng.normal(size=(k, 2)) for k in lengths]
     rows[0] = rng.integers(1, 9, longest) if of_ids else rng.normal(size=(longest, 2))
     names = [name for name in POOLINGS if name not in ("none", "flatten")]
-    found = nf.sklearn.EncoderClassifier(
+    classifier = nf.sklearn.EncoderClassifier(
         mixer=str(rng.choice([*nf.MIXERS])),
         pooling=names[seed % len(names)],
         padding_id=0 if of_ids else None,
@@ -147,14 +147,16 @@ def test_scikit_learn_gives_the_same_answer(seed):
         n_heads=2,
         d_ff=8,
     ).fit(rows, y)
-    x, mask = found.reader_.read(rows)
-    expected = nf.functional.softmax(found.model_.forward(x, Context(mask=mask))[0])[0]
-    ways = [rows, *([np.where(mask, x, 0)] if of_ids else [])]
-    for way in ways:
-        for each in (found, copy.deepcopy(found)):
-            np.testing.assert_allclose(each.predict_proba(way), expected, rtol=2e-4, atol=2e-5)
+    x, mask = classifier.reader_.read(rows)
+    expected = nf.functional.softmax(classifier.model_.forward(x, Context(mask=mask))[0])[0]
+    inputs_to_try = [rows, *([np.where(mask, x, 0)] if of_ids else [])]
+    for inputs in inputs_to_try:
+        for estimator in (classifier, copy.deepcopy(classifier)):
+            np.testing.assert_allclose(
+                estimator.predict_proba(inputs), expected, rtol=2e-4, atol=2e-5
+            )
     for row, answer in zip(rows, expected, strict=True):  # alone, without any padding
-        np.testing.assert_allclose(found.predict_proba([row])[0], answer, rtol=2e-4, atol=2e-5)
+        np.testing.assert_allclose(classifier.predict_proba([row])[0], answer, rtol=2e-4, atol=2e-5)
 
 
 @pytest.mark.parametrize("seed", draws())

@@ -18,11 +18,11 @@ every = pytest.mark.parametrize("name", MODELS)
 of_classes = pytest.mark.parametrize("name", OF_CLASSES)
 
 
-def trained(name, data=None, seed=0, changes=None, **options):
+def train(name, data=None, seed=0, changes=None, **options):
     model = MODELS[name](seed, **(changes or {}))
     # A gradient that is 0 but for rounding, that of the keys' bias, is not to become a step.
-    given = {"optimizer": nf.Adam(model.parameters(), lr=1e-2, eps=1e-3), **USUAL, **options}
-    return model, nf.fit(model, data_of(name) if data is None else data, **given)
+    settings = {"optimizer": nf.Adam(model.parameters(), lr=1e-2, eps=1e-3), **USUAL, **options}
+    return model, nf.fit(model, data_of(name) if data is None else data, **settings)
 
 
 def weights(model):
@@ -33,7 +33,7 @@ def both(value):
     return value if isinstance(value, tuple) else (value,)
 
 
-def kept_targets(name, mask):
+def target_mask(name, mask):
     """Return the mask of the tokens that have targets, for a model of `OF_CLASSES`."""
     return both(mask)[MODELS[name].targets_of]
 
@@ -47,44 +47,44 @@ def test_its_gradients_are_right(name):
 @every
 def test_it_learns_and_is_evaluated(name):
     data = data_of(name, 60)
-    model, history = trained(name, data, validation=data_of(name, 20, seed=1), epochs=12)
+    model, history = train(name, data, validation=data_of(name, 20, seed=1), epochs=12)
     assert history.train_loss[-1] < 0.6 * history.train_loss[0]
     assert history.validation_loss[-1] < history.validation_loss[0]
-    found, (x, y, mask) = nf.evaluate(model, data), data
+    evaluation, (x, y, mask) = nf.evaluate(model, data), data
     predicted = model.predict(x, mask)
     if name in OF_CLASSES:
-        kept = kept_targets(name, mask)
-        assert found.labels == kept.sum()
-        assert found.accuracy == pytest.approx((predicted == y)[kept].mean(), rel=1e-12)
-        assert (found.accuracy > 0.5, len(history.validation_accuracy)) == (True, 12)
+        has_target = target_mask(name, mask)
+        assert evaluation.labels == has_target.sum()
+        assert evaluation.accuracy == pytest.approx((predicted == y)[has_target].mean(), rel=1e-12)
+        assert (evaluation.accuracy > 0.5, len(history.validation_accuracy)) == (True, 12)
     else:
-        assert found.labels == len(y)
-        assert found.loss == pytest.approx(((predicted - y) ** 2).mean(), rel=1e-12)
-        assert (np.isnan(found.accuracy), history.validation_accuracy) == (True, [])
+        assert evaluation.labels == len(y)
+        assert evaluation.loss == pytest.approx(((predicted - y) ** 2).mean(), rel=1e-12)
+        assert (np.isnan(evaluation.accuracy), history.validation_accuracy) == (True, [])
 
 
 @every
 def test_stopped_at_any_step_it_goes_on_bit_for_bit(name, tmp_path):
-    whole, history = trained(name, changes={"dropout": 0.2}, validation=0.2)
+    uninterrupted, history = train(name, changes={"dropout": 0.2}, validation=0.2)
 
     def stop(state):
         if state.step == at:
             state.stop()
 
     for at in (1, 4, 6):  # within the first epoch, at its end, and within the next
-        given = {"changes": {"dropout": 0.2}, "validation": 0.2, "checkpoint": tmp_path / str(at)}
-        trained(name, callbacks=[calling("after_step", stop)], **given)
-        model, resumed = trained(name, resume=True, **given)
-        np.testing.assert_array_equal(weights(model), weights(whole))
-        for part in ("train_loss", "validation_loss", "validation_metric", "best_epoch"):
-            assert getattr(resumed, part) == getattr(history, part)
+        options = {"changes": {"dropout": 0.2}, "validation": 0.2, "checkpoint": tmp_path / str(at)}
+        train(name, callbacks=[calling("after_step", stop)], **options)
+        model, resumed = train(name, resume=True, **options)
+        np.testing.assert_array_equal(weights(model), weights(uninterrupted))
+        for name_of_result in ("train_loss", "validation_loss", "validation_metric", "best_epoch"):
+            assert getattr(resumed, name_of_result) == getattr(history, name_of_result)
 
 
 @every
 def test_two_workers_are_one(name):
     """With dropout, whose masks belong to the samples."""
-    one, _ = trained(name, changes={"dropout": 0.2})
-    two, history = trained(name, changes={"dropout": 0.2}, workers=2)
+    one, _ = train(name, changes={"dropout": 0.2})
+    two, history = train(name, changes={"dropout": 0.2}, workers=2)
     assert set(history.workers) == {"2 threads"}
     np.testing.assert_allclose(weights(two), weights(one), rtol=1e-12, atol=1e-12)
 
@@ -99,9 +99,9 @@ def test_two_workers_are_one(name):
     ids=str,
 )
 def test_a_batch_in_parts_is_the_batch(name, options):
-    whole, _ = trained(name, batches="shuffled")
-    parts, _ = trained(name, batches="shuffled", **options)
-    np.testing.assert_allclose(weights(parts), weights(whole), rtol=1e-12, atol=1e-12)
+    model, _ = train(name, batches="shuffled")
+    model_in_parts, _ = train(name, batches="shuffled", **options)
+    np.testing.assert_allclose(weights(model_in_parts), weights(model), rtol=1e-12, atol=1e-12)
 
 
 @every
@@ -119,12 +119,12 @@ def test_masks_of_dropout_are_the_same_however_a_batch_is_shared(name, shared):
 
 @every
 def test_batches_by_length_are_cut_and_change_no_gradient(name):
-    seen = []
-    watch = calling("after_step", lambda state: seen.append(state.rows))
+    rows_of_steps = []
+    watch = calling("after_step", lambda state: rows_of_steps.append(state.rows))
     x, y, mask = data = data_of(name)
-    trained(name, data, batches="by_length", callbacks=[watch])
-    lengths = sum(each.sum(axis=1) for each in both(mask))
-    spread = np.mean([np.ptp(lengths[rows]) for rows in seen])
+    train(name, data, batches="by_length", callbacks=[watch])
+    lengths = sum(side_mask.sum(axis=1) for side_mask in both(mask))
+    spread = np.mean([np.ptp(lengths[rows]) for rows in rows_of_steps])
     shuffled = np.random.default_rng(0).permutation(len(lengths)).reshape(-1, 4)
     assert spread < 0.6 * np.mean([np.ptp(lengths[rows]) for rows in shuffled])
     model = MODELS[name]()
@@ -134,11 +134,11 @@ def test_batches_by_length_are_cut_and_change_no_gradient(name):
     assert all(e.length < w.length for e, w in zip(cut.inputs, checked.inputs, strict=True))
 
     def gradients(batch):
-        found = nf.Gradients(model)
+        collected = nf.Gradients(model)
         outputs, cache = model.forward(*batch.arrays(), batch.within(nf.Context(training=True)))
         _, loss_cache = model.loss.forward(outputs, *batch.targets())
-        model.backward(model.loss.backward(1.0, loss_cache), cache, found)
-        return found.flat
+        model.backward(model.loss.backward(1.0, loss_cache), cache, collected)
+        return collected.flat
 
     np.testing.assert_allclose(gradients(cut), gradients(checked), rtol=1e-12, atol=1e-13)
 
@@ -149,14 +149,14 @@ def test_files_are_memory(name, tmp_path, monkeypatch):
     x, y, mask = data_of(name)
     weight = np.linspace(0.5, 2.0, len(y))
     options = {"validation": 0.2, "batches": "by_length", "changes": {"dropout": 0.2}}
-    model, history = trained(name, (x, y, mask), sample_weight=weight, **options)
+    model, history = train(name, (x, y, mask), sample_weight=weight, **options)
     *stored, of_samples = as_files(tmp_path, (x, y, mask, weight), parts=7)
-    same, again = trained(name, stored, sample_weight=of_samples, **options)
+    same, again = train(name, stored, sample_weight=of_samples, **options)
     np.testing.assert_array_equal(weights(same), weights(model))
     assert again.train_loss == history.train_loss
-    found, expected = nf.evaluate(same, stored), nf.evaluate(model, (x, y, mask))
-    assert found.labels == expected.labels
-    assert found.loss == pytest.approx(expected.loss, rel=1e-13)  # summed over pieces
+    evaluation, expected = nf.evaluate(same, stored), nf.evaluate(model, (x, y, mask))
+    assert evaluation.labels == expected.labels
+    assert evaluation.loss == pytest.approx(expected.loss, rel=1e-13)  # summed over pieces
     for kind in ("outputs", "probabilities", "labels") if name in OF_CLASSES else ("outputs",):
         written = nf.predict_to_file(
             tmp_path / f"{kind}.npy", model, stored[0], stored[2], kind=kind
@@ -173,19 +173,19 @@ def test_files_are_memory(name, tmp_path, monkeypatch):
 def test_what_stands_at_padding_changes_nothing(name, how, tmp_path):
     x, y, mask = data_of(name)
     other = []
-    for each, kept in zip(both(x), both(mask), strict=True):
-        vectors = each.dtype.kind == "f"
-        kept = kept[..., None] if vectors else kept
-        other.append(np.where(kept, each, np.nan if vectors else WORDS - 1))
+    for array, side_mask in zip(both(x), both(mask), strict=True):
+        vectors = array.dtype.kind == "f"
+        side_mask = side_mask[..., None] if vectors else side_mask
+        other.append(np.where(side_mask, array, np.nan if vectors else WORDS - 1))
     of_tokens = MODELS[name].targets_of is not None
-    targets = np.where(kept_targets(name, mask), y, 0) if of_tokens else y
+    targets = np.where(target_mask(name, mask), y, 0) if of_tokens else y
     changed = (tuple(other) if isinstance(x, tuple) else other[0]), targets, mask
     options = {"workers": 2} if how == "two" else {}
-    expected, history = trained(name, validation=0.2, **options)
+    expected, history = train(name, validation=0.2, **options)
     data = as_files(tmp_path, changed) if how == "files" else changed
-    model, found = trained(name, data, validation=0.2, **options)
+    model, other_history = train(name, data, validation=0.2, **options)
     np.testing.assert_array_equal(weights(model), weights(expected))
-    assert found.validation_loss == history.validation_loss
+    assert other_history.validation_loss == history.validation_loss
 
 
 @every
@@ -197,8 +197,8 @@ def test_a_frozen_layer_stays_and_weights_of_samples_count(name):
     for n, p in model.frozen().items():
         np.testing.assert_array_equal(p.value, before[n])
     x, y, mask = data_of(name)
-    model, some = MODELS[name](), np.arange(len(y)) < 7
-    loss, gradients = model.loss_and_gradients(x, y, mask, sample_weight=some * 1.0)
+    model, is_counted = MODELS[name](), np.arange(len(y)) < 7
+    loss, gradients = model.loss_and_gradients(x, y, mask, sample_weight=is_counted * 1.0)
     few = [tuple(e[:7] for e in v) if isinstance(v, tuple) else v[:7] for v in (x, y, mask)]
     expected, of_few = model.loss_and_gradients(*few)
     assert loss == pytest.approx(expected, rel=1e-12)
@@ -211,12 +211,14 @@ def test_predictions_traces_and_summaries(name):
     model = MODELS[name]()
     outputs = model(*both(x), mask=mask)
     expected = outputs.argmax(axis=-1) if name in OF_CLASSES else outputs
-    found = model.predict(x, mask, batch_size=3)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    predictions = model.predict(x, mask, batch_size=3)
+    np.testing.assert_allclose(predictions, expected, rtol=1e-12, atol=1e-13)
     trace = nf.trace(model, x, mask)
     # what stands at padding does not count
-    kept = kept_targets(name, mask) if name in OF_CLASSES else slice(None)
-    np.testing.assert_allclose(trace[0].output[kept], outputs[kept], rtol=1e-12, atol=1e-13)
+    has_target = target_mask(name, mask) if name in OF_CLASSES else slice(None)
+    np.testing.assert_allclose(
+        trace[0].output[has_target], outputs[has_target], rtol=1e-12, atol=1e-13
+    )
     assert nf.summary(model, x, mask).count("EncoderBlock") == (2 if name == "similarity" else 1)
     assert len(model.explain(x, mask)) == (2 if name == "similarity" else 1)
 
@@ -247,12 +249,12 @@ def test_types_belong_to_their_input():
     (a, b), y, masks = data_of("similarity")
     types = tuple(np.random.default_rng(k).integers(0, 2, of.shape) for k, of in enumerate(masks))
     scaled = tuple(x * (1.0 + of[..., None]) for x, of in zip((a, b), types, strict=True))
-    expected, _ = trained("similarity", (scaled, y, masks), batches="by_length")
+    expected, _ = train("similarity", (scaled, y, masks), batches="by_length")
     for shared in ({}, {"workers": 2}, {"micro_batch": 1}):
         model = Typed()
         optimizer = nf.Adam(model.parameters(), lr=1e-2, eps=1e-3)
-        given = {**USUAL, "optimizer": optimizer, "batches": "by_length", **shared}
-        nf.fit(model, ((a, b), y, masks, types), **given)
+        settings = {**USUAL, "optimizer": optimizer, "batches": "by_length", **shared}
+        nf.fit(model, ((a, b), y, masks, types), **settings)
         np.testing.assert_allclose(weights(model), weights(expected), rtol=1e-12, atol=1e-12)
 
 
@@ -261,9 +263,9 @@ def test_a_checkpoint_of_ones_own_loop(tmp_path):
     adam = nf.Adam(model.parameters(), lr=0.1)
     adam.step(model.loss_and_gradients(*data_of("regressor"))[1])
     nf.save_checkpoint(tmp_path, model, adam, notes={"epoch": 3})
-    found = nf.load_checkpoint(tmp_path, model=Regressor(seed=5))
-    np.testing.assert_array_equal(weights(found.model), weights(model))
-    assert (found.optimizer.steps, found.notes) == (1, {"epoch": 3})
+    checkpoint = nf.load_checkpoint(tmp_path, model=Regressor(seed=5))
+    np.testing.assert_array_equal(weights(checkpoint.model), weights(model))
+    assert (checkpoint.optimizer.steps, checkpoint.notes) == (1, {"epoch": 3})
     with pytest.raises(nf.CheckpointError, match="it holds a Regressor"):
         nf.load_checkpoint(tmp_path)
     with pytest.raises(TypeError, match="model is a Regressor; expected an Encoder"):

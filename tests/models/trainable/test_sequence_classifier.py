@@ -123,14 +123,14 @@ def test_a_later_call_overwrites_no_earlier_result_and_no_input(small_model, tok
     before = copy.deepcopy(token_batch)
     logits = model(ids, mask)
     _, gradients = model.loss_and_gradients(ids, y, mask)
-    given = {"ids": ids, "y": y, "mask": mask}
-    found = {"logits": logits, "gradients": gradients.flat, **gradients, **given}
-    kept = copy.deepcopy(found) | dict(zip(given, before, strict=True))
+    inputs = {"ids": ids, "y": y, "mask": mask}
+    arrays = {"logits": logits, "gradients": gradients.flat, **gradients, **inputs}
+    arrays_before = copy.deepcopy(arrays) | dict(zip(inputs, before, strict=True))
     other = (ids + 1) % 7
     model.loss_and_gradients(other, y)
     model(other)
-    for name, array in found.items():
-        np.testing.assert_array_equal(array, kept[name], err_msg=name)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, arrays_before[name], err_msg=name)
 
 
 def test_parameters_are_the_model_itself(small_model, token_batch):
@@ -153,22 +153,22 @@ def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, toke
 
 
 def test_the_gradient_of_features_is_not_computed(small_model, rng, monkeypatch):
-    model, seen = small_model(n_features=5), []
+    model, input_gradients = small_model(n_features=5), []
 
-    def noting(backward):
-        def noted(dy, cache, **options):
-            found = backward(dy, cache, **options)
-            seen.append(found[0])
-            return found
+    def record_gradients(backward):
+        def run(dy, cache, **options):
+            gradients = backward(dy, cache, **options)
+            input_gradients.append(gradients[0])
+            return gradients
 
-        return noted
+        return run
 
     for name, (forward, backward) in cpu.KERNELS.items():
-        monkeypatch.setitem(cpu.KERNELS, name, (forward, noting(backward)))
+        monkeypatch.setitem(cpu.KERNELS, name, (forward, record_gradients(backward)))
     model.loss_and_gradients(rng.normal(size=(4, 6, 5)), np.array([0, 1, 2, 0]))
-    assert len(seen) > 5
-    assert seen[-1] is None
-    assert all(dx is not None for dx in seen[:-1])
+    assert len(input_gradients) > 5
+    assert input_gradients[-1] is None
+    assert all(dx is not None for dx in input_gradients[:-1])
 
 
 def test_nan_has_no_most_probable_class(small_model, rng):

@@ -32,10 +32,10 @@ def gradients_of(encoder, batch, dhidden, dpooled):
 
 
 def test_it_gives_tokens_and_sequences(encoder, batch):
-    found = encoder()(*batch)
-    hidden, pooled = found
-    assert hidden is found.hidden
-    assert pooled is found.pooled
+    encoded = encoder()(*batch)
+    hidden, pooled = encoded
+    assert hidden is encoded.hidden
+    assert pooled is encoded.pooled
     assert (hidden.shape, pooled.shape) == ((8, 6, 8), (8, 8))
     without = encoder(pooler=False)
     assert without(*batch).pooled is None
