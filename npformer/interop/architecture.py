@@ -175,7 +175,7 @@ class Architecture:
         return self.family + (self.model_class if head is None else f"For{head.task}")
 
     def find_head(self, hf_config: Settings, heads: Iterable[Head] | None = None) -> Head | None:
-        """Return the one of `heads` that a configuration names, or None; by default of its own."""
+        """Return the one of `heads` that a configuration names, or None; default: its own heads."""
         classes = hf_config.get("architectures") or ()
         for head in self.heads if heads is None else heads:
             class_names = {f"{self.family}For{task}" for task in (head.task, *head.other_tasks)}

@@ -44,10 +44,10 @@ class WordTokenizer(VocabularyTokenizer):
     lower : bool
         Whether texts are converted to lower case.
     ngrams : int
-        If not 0, the words of a text are followed by those of their parts with so many letters,
-        written ``#part``, that are in the vocabulary: 4 makes ``#<wor #word #ords #rds>`` from
-        "words". So an unknown word can have known parts (Bojanowski et al., 2017, "Enriching word
-        vectors with subword information").
+        If not 0, parts of words with so many letters are tokens, too, written ``#part``; their ids
+        come after those of the words. With 4, "words" has the parts ``#<wor #word #ords #rds>``.
+        So an unknown word can have known parts (Bojanowski et al., 2017, "Enriching word vectors
+        with subword information").
     masks : bool
         Whether ``[MASK]`` in a text is a token, which hides a word.
     """
