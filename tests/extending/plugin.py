@@ -67,14 +67,14 @@ class MaxPooling(Pooling):
             score = xp.where(mask[..., None], score, -math.inf)
         at = score.argmax(axis=1)[:, None]  # [batch, 1, d_model]
         y = xp.take_along_axis(x, at, axis=1)[:, 0]
-        some = True if mask is None else mask.any(axis=1)[:, None]
-        return xp.where(some, y, 0.0), (x.shape, at, some)
+        has_token = True if mask is None else mask.any(axis=1)[:, None]
+        return xp.where(has_token, y, 0.0), (x.shape, at, has_token)
 
     def backward(self, dy, cache, gradients):
-        shape, at, some = cache
+        shape, at, has_token = cache
         xp = array_module(dy)
         dx = xp.zeros(shape, dtype=dy.dtype)
-        xp.put_along_axis(dx, at, xp.where(some, dy, 0.0)[:, None], axis=1)
+        xp.put_along_axis(dx, at, xp.where(has_token, dy, 0.0)[:, None], axis=1)
         return dx
 
 

@@ -28,7 +28,7 @@ def npformer(*words, folder=ROOT):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plugin")
-    done = npformer(
+    process = npformer(
         "train",
         "digits",
         *TINY,
@@ -51,7 +51,7 @@ def trained(tmp_path_factory):
         "--out",
         folder,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")
     return folder
 
 
@@ -75,8 +75,8 @@ def test_a_model_says_which_plugin_it_needs_and_loads_with_it(trained, tmp_path)
     assert without.stderr.count("\n") == 1
     evaluated = npformer("evaluate", trained, "--plugin", PLUGIN)
     assert (evaluated.returncode, evaluated.stderr) == (0, "")
-    found = json.loads((trained / "metrics.json").read_text())["splits"]["ordered"]
-    assert f"accuracy {found['test_accuracy']:.4f}" in evaluated.stdout
+    metrics = json.loads((trained / "metrics.json").read_text())["splits"]["ordered"]
+    assert f"accuracy {metrics['test_accuracy']:.4f}" in evaluated.stdout
     # By its dotted name it is the same plugin.
     predicted = npformer(
         "predict",
@@ -94,8 +94,8 @@ def test_a_model_says_which_plugin_it_needs_and_loads_with_it(trained, tmp_path)
 
 @pytest.mark.slow
 def test_gradcheck_checks_what_a_plugin_registers():
-    done = npformer("gradcheck", "registered", "--plugin", PLUGIN)
-    assert (done.returncode, done.stderr) == (0, "")
+    process = npformer("gradcheck", "registered", "--plugin", PLUGIN)
+    assert (process.returncode, process.stderr) == (0, "")
     for name in (
         "activation swish",
         "network glu",
@@ -106,8 +106,8 @@ def test_gradcheck_checks_what_a_plugin_registers():
         "loss focal",
         "loss huber",
     ):
-        assert f"{name}: registered" in done.stdout
-    assert "8 cases, 8 passed, 0 failed" in done.stdout
+        assert f"{name}: registered" in process.stdout
+    assert "8 cases, 8 passed, 0 failed" in process.stdout
 
 
 @pytest.fixture

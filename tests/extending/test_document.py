@@ -27,8 +27,8 @@ def test_every_table_is_on_the_page_with_what_its_builders_get():
 
 
 def test_the_page_shows_what_load_says_of_a_name_that_nobody_registered():
-    said = "The file needs the activation 'swish': before nf.load, register it"
-    assert said in text_of("extending.md")
+    message = "The file needs the activation 'swish': before nf.load, register it"
+    assert message in text_of("extending.md")
 
 
 @pytest.mark.parametrize("page", PAGES)

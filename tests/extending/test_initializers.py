@@ -9,11 +9,11 @@ from npformer.core import INITIALIZERS
 
 
 def digest(model):
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for name, parameter in model.named_parameters().items():
-        found.update(name.encode())
-        found.update(np.ascontiguousarray(parameter.value).tobytes())
-    return found.hexdigest()[:16]
+        sha256.update(name.encode())
+        sha256.update(np.ascontiguousarray(parameter.value).tobytes())
+    return sha256.hexdigest()[:16]
 
 
 GOLDEN = {
@@ -68,7 +68,7 @@ NOT_PROJECTIONS = {
 )
 @pytest.mark.parametrize("mixer", nf.MIXERS)
 def test_it_draws_the_matrices_of_blocks_and_nothing_else(small_model, ffn, mixer):
-    usual = small_model(mixer=mixer, ffn=ffn, norm="pre")
+    default_model = small_model(mixer=mixer, ffn=ffn, norm="pre")
     model = small_model(mixer=mixer, ffn=ffn, norm="pre", initializer="ones")
     for name, parameter in model.named_parameters().items():
         last = name.rpartition(".")[2]
@@ -78,7 +78,7 @@ def test_it_draws_the_matrices_of_blocks_and_nothing_else(small_model, ffn, mixe
         elif last == "kernel":  # it decays, so a few numbers decide how large it is
             assert (parameter.value != 1.0).all(), name
         else:
-            theirs = usual.named_parameters()[name]
+            theirs = default_model.named_parameters()[name]
             assert parameter.value.std() == pytest.approx(theirs.value.std(), rel=0.6), name
 
 

@@ -56,8 +56,8 @@ def test_the_loss_has_the_right_gradient(gamma, rng):
 def test_a_model_has_the_right_gradients(small_model, part, token_batch, rng):
     ids, _, mask = token_batch
     model = moved(build(small_model, part), rng)
-    for given in (mask[:3], None):
-        assert nf.gradcheck(model, ids[:3], mask=given, max_entries=3, directions=1).passed
+    for mask_or_none in (mask[:3], None):
+        assert nf.gradcheck(model, ids[:3], mask=mask_or_none, max_entries=3, directions=1).passed
 
 
 def test_a_mixer_of_whole_sequences_refuses_a_mask_and_causal(small_model, token_batch):

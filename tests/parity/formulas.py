@@ -84,8 +84,8 @@ def dense_scores(x, W1, b1, W2, b2, columns):
     hidden = torch.relu(x @ W1 + b1)
     if W2.ndim == 2:
         return (hidden @ W2 + b2)[..., :columns]
-    parts = hidden.chunk(len(W2), dim=-1)
-    by_head = [part @ W2[h] + b2[h] for h, part in enumerate(parts)]
+    hidden_by_head = hidden.chunk(len(W2), dim=-1)
+    by_head = [hidden_of_head @ W2[h] + b2[h] for h, hidden_of_head in enumerate(hidden_by_head)]
     return torch.stack(by_head, dim=1)[..., :columns]
 
 
@@ -123,7 +123,9 @@ def factorized_random_synthesizer(value, R1, R2, mask=None, causal=False):
 
 def mixture_scores(logits, *scores):
     alpha = torch.softmax(logits, dim=0)
-    return sum(share * part for share, part in zip(alpha, scores, strict=True))
+    return sum(
+        weight * scores_of_part for weight, scores_of_part in zip(alpha, scores, strict=True)
+    )
 
 
 def hartley_mixing(x):
@@ -147,24 +149,26 @@ def dropout(x, rate, generator=None):
 def token_dropout(x, rate, generator=None):
     if generator is None:
         return x
-    kept, _ = F.token_dropout(np.ones(x.shape), rate, generator)
-    assert set(np.unique(kept)) <= {0.0, 1.0}
-    assert (kept == kept[..., :1]).all()
-    return x * torch.tensor(kept)
+    factors, _ = F.token_dropout(np.ones(x.shape), rate, generator)
+    assert set(np.unique(factors)) <= {0.0, 1.0}
+    assert (factors == factors[..., :1]).all()
+    return x * torch.tensor(factors)
 
 
 def mean_pooling(x, mask=None):
     if mask is None:
         return x.mean(dim=1)
-    kept = [row[torch.tensor(keep)] for row, keep in zip(x, mask, strict=True)]
-    return torch.stack([row.sum(dim=0) / max(1, len(row)) for row in kept])
+    tokens_by_row = [row[torch.tensor(keep)] for row, keep in zip(x, mask, strict=True)]
+    return torch.stack([row.sum(dim=0) / max(1, len(row)) for row in tokens_by_row])
 
 
 def max_pooling(x, mask=None):
     if mask is None:
         return x.amax(dim=1)
-    kept = [row[torch.tensor(keep)] for row, keep in zip(x, mask, strict=True)]
-    return torch.stack([r.amax(dim=0) if len(r) else torch.zeros(r.shape[1:]) for r in kept])
+    tokens_by_row = [row[torch.tensor(keep)] for row, keep in zip(x, mask, strict=True)]
+    return torch.stack(
+        [r.amax(dim=0) if len(r) else torch.zeros(r.shape[1:]) for r in tokens_by_row]
+    )
 
 
 def softmax_cross_entropy(logits, labels, label_smoothing=0.0, weights=None, class_weights=None):
@@ -187,16 +191,16 @@ def softmax_cross_entropy(logits, labels, label_smoothing=0.0, weights=None, cla
 
 def binary_cross_entropy_with_logits(logits, targets, weights=None, class_weights=None):
     targets = torch.tensor(targets)
-    of_logits = torch.nn.functional.binary_cross_entropy_with_logits
+    cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
     if weights is None and class_weights is None:
-        return of_logits(logits, targets)
+        return cross_entropy(logits, targets)
     counts = torch.ones(()) if weights is None else torch.tensor(weights)
-    of_class = (1.0, 1.0) if class_weights is None else class_weights.tolist()
-    right = targets * of_logits(logits, torch.ones_like(logits), reduction="none")
-    wrong = (1.0 - targets) * of_logits(logits, torch.zeros_like(logits), reduction="none")
-    each = of_class[1] * right + of_class[0] * wrong
-    by_class = torch.where(targets > 0.5, of_class[1], of_class[0])
-    return (counts * each).sum() / (counts * by_class).sum()
+    weight_of_class = (1.0, 1.0) if class_weights is None else class_weights.tolist()
+    right = targets * cross_entropy(logits, torch.ones_like(logits), reduction="none")
+    wrong = (1.0 - targets) * cross_entropy(logits, torch.zeros_like(logits), reduction="none")
+    losses = weight_of_class[1] * right + weight_of_class[0] * wrong
+    by_class = torch.where(targets > 0.5, weight_of_class[1], weight_of_class[0])
+    return (counts * losses).sum() / (counts * by_class).sum()
 
 
 def mean_squared_error(prediction, target, weights=None):

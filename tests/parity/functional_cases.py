@@ -17,9 +17,11 @@ def case(name, *inputs, scale=1.0, **options):
     """Return a row: inputs are arrays or None, or shapes of normals times `scale`."""
     arrays = [scale * normals(x)[0] if isinstance(x, tuple) else x for x in inputs]
     shapes = " ".join("None" if a is None else "x".join(map(str, a.shape)) for a in arrays)
-    given = {key: value for key, value in options.items() if value is not None}
-    said = " ".join(f"{k}={v.shape if isinstance(v, np.ndarray) else v}" for k, v in given.items())
-    return pytest.param(name, arrays, options, id=f"{name}-{shapes}-{said}")
+    set_options = {key: value for key, value in options.items() if value is not None}
+    option_text = " ".join(
+        f"{k}={v.shape if isinstance(v, np.ndarray) else v}" for k, v in set_options.items()
+    )
+    return pytest.param(name, arrays, options, id=f"{name}-{shapes}-{option_text}")
 
 
 def qkv(n_queries, n_keys, d_value=D, batch=2):

@@ -191,14 +191,14 @@ def assert_layer_agrees(
 ) -> None:
     """Assert that y (not at padding, unless it counts), dx and the parameters' gradients agree."""
     load(theirs, as_torch(ours.parameters()))
-    kept = np.ones(1) if mask is None or padding_counts else mask[..., None].astype("float64")
+    counted = np.ones(1) if mask is None or padding_counts else mask[..., None].astype("float64")
     x_torch = leaf(x)
     y_torch = (theirs if call is None else call)(x_torch)
-    y_torch.backward(torch.tensor(dy * kept))
+    y_torch.backward(torch.tensor(dy * counted))
 
     gradients = nf.Gradients(ours)
     y, cache = ours.forward(x, nf.Context(mask=mask))
-    dx = ours.backward(dy * kept, cache, gradients)
-    assert_close(y * kept, y_torch * torch.tensor(kept))
+    dx = ours.backward(dy * counted, cache, gradients)
+    assert_close(y * counted, y_torch * torch.tensor(counted))
     assert_close(dx, x_torch.grad, "dx")
     assert_gradients_agree(as_torch(gradients), theirs)

@@ -60,10 +60,10 @@ def positions(given, x):
         return x + given.p["table"][:length]
     rates = 10000.0 ** (-2.0 * torch.arange(d // 2, dtype=torch.float64) / d)
     angles = torch.arange(length, dtype=torch.float64)[:, None] * rates
-    both = [torch.sin(angles), torch.cos(angles)]
+    waves = [torch.sin(angles), torch.cos(angles)]
     if given.o["kind"] == "sinusoidal_halves":
-        return x + torch.cat(both, dim=-1)
-    return x + torch.stack(both, dim=-1).flatten(-2)
+        return x + torch.cat(waves, dim=-1)
+    return x + torch.stack(waves, dim=-1).flatten(-2)
 
 
 def pooler(given, x):
@@ -149,9 +149,9 @@ def whole_sequences(mix):
     def mixer(given, x):
         if given.o["padding"] == "refuse":
             return mix(given, x)
-        kept = torch.tensor(given.mask)[..., None]
+        is_token = torch.tensor(given.mask)[..., None]
         if given.o["padding"] == "zero":
-            return mix(given, torch.where(kept, x, 0.0))
+            return mix(given, torch.where(is_token, x, 0.0))
         y = torch.zeros_like(x)
         rows = []
         for row, sequence, n in zip(y, x, given.mask.sum(axis=1), strict=True):

@@ -57,8 +57,8 @@ def test_block_agrees_with_transformer_decoder_layer(norm, activation, memory):
 
 class Both(nf.TwoInputLayer):
     def __init__(self, config):
-        whole = Transformer(config, 3, 3, dtype="float64")
-        self.encoder, self.decoder = whole.encoder, whole.decoder
+        transformer = Transformer(config, 3, 3, dtype="float64")
+        self.encoder, self.decoder = transformer.encoder, transformer.decoder
 
     def forward(self, x, memory, context):
         memory, below = self.encoder.forward(memory, context.swap())

@@ -81,7 +81,7 @@ def test_block_with_dropout_is_transformer_encoder_layer(norm, ffn, mask, drawn,
     padding = None if mask is None else torch.tensor(~mask)
     y_torch = theirs(x_torch, src_key_padding_mask=padding)
     y_torch.backward(torch.tensor(dy))
-    kept = np.ones((BATCH, LENGTH), bool) if mask is None else mask
-    h.assert_close(y[kept], y_torch.detach().numpy()[kept])
+    is_token = np.ones((BATCH, LENGTH), bool) if mask is None else mask
+    h.assert_close(y[is_token], y_torch.detach().numpy()[is_token])
     h.assert_close(dx, x_torch.grad, "dx")
     h.assert_gradients_agree(h.block_as_torch(gradients), theirs)

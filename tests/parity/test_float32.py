@@ -99,9 +99,9 @@ def test_attention_is_as_exact_as_pytorchs_fused_one(name, store):
     for seed in SEEDS:
         x, maps, dy = CALLS[name](seed)
         exact = exactly(x, maps, dy)
-        given = x.astype("float32"), [a.astype("float32") for a in maps], dy.astype("float32")
-        ours.append(error(by_kernel(*given, store), exact))
-        theirs.append(error(by_pytorch(*given), exact))
+        in_float32 = x.astype("float32"), [a.astype("float32") for a in maps], dy.astype("float32")
+        ours.append(error(by_kernel(*in_float32, store), exact))
+        theirs.append(error(by_pytorch(*in_float32), exact))
     assert np.median(ours) <= 1.5 * np.median(theirs), (ours, theirs)
 
 
@@ -113,11 +113,11 @@ ROWS["a constant"] = lambda n: np.full_like(n, 12345.678)
 @pytest.mark.parametrize("name", ROWS)
 def test_layer_norm_is_as_exact_as_pytorchs(name):
     x, gamma, beta = normals((64, 768), (768,), (768,))
-    given = [a.astype("float32") for a in (ROWS[name](x), gamma, beta)]
-    exact, _ = F.layer_norm(*(a.astype("float64") for a in given))
-    x, *maps = map(torch.tensor, given)
+    in_float32 = [a.astype("float32") for a in (ROWS[name](x), gamma, beta)]
+    exact, _ = F.layer_norm(*(a.astype("float64") for a in in_float32))
+    x, *maps = map(torch.tensor, in_float32)
     theirs = torch.nn.functional.layer_norm(x, (768,), *maps)
     bound = 1.5 * np.abs(theirs.numpy() - exact).max()
     forward, _ = KERNELS["layer_norm"]
-    for y, _ in (F.layer_norm(*given), forward(*given, context=EngineContext())):
+    for y, _ in (F.layer_norm(*in_float32), forward(*in_float32, context=EngineContext())):
         assert np.abs(y - exact).max() <= bound

@@ -82,7 +82,7 @@ def test_a_pair_agrees_in_this_case(name, inputs, options):
 def flat(result):
     """Return the arrays of nested tuples."""
     if isinstance(result, tuple):
-        return [array for part in result for array in flat(part)]
+        return [array for entry in result for array in flat(entry)]
     return [result]
 
 
@@ -115,10 +115,12 @@ def test_a_name_that_is_read_means_the_same_function():
     theirs_by_name = pytest.importorskip(
         "transformers.activations", reason=NEEDS["transformers"]
     ).ACT2FN
-    names = {item for each in ARCHITECTURES.values() for item in each.activations.items()}
+    names = {
+        item for architecture in ARCHITECTURES.values() for item in architecture.activations.items()
+    }
     x = np.linspace(-6.0, 6.0, 201)
     assert len(names) >= 7
     for theirs, ours in sorted(names):
         expected = theirs_by_name[theirs](torch.tensor(x)).numpy()
-        found = ACTIVATIONS.make(ours)(x)
-        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11, err_msg=theirs)
+        y = ACTIVATIONS.make(ours)(x)
+        np.testing.assert_allclose(y, expected, rtol=1e-11, atol=1e-11, err_msg=theirs)

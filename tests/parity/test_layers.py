@@ -107,10 +107,10 @@ def test_a_gated_network_behind_an_rms_norm(bias, activation):
     h.randomise(ours)
 
     def layout(named):
-        found = {"norm.weight": named["chain.0.gamma"]}
+        their_arrays = {"norm.weight": named["chain.0.gamma"]}
         for name, value in named.items():
             if name.startswith("chain.1."):
-                found[name.removeprefix("chain.1.")] = value.T
-        return found
+                their_arrays[name.removeprefix("chain.1.")] = value.T
+        return their_arrays
 
     h.assert_layer_agrees(ours, Gated(bias, activation), layout, X, DY)

@@ -43,12 +43,12 @@ def scores_of(formula, *names):
 
 
 def mixture(p, x):
-    parts = []
+    scores = []
     for i, name in enumerate(SCORES):
         prefix = f"parts.{i}."
-        own = {key.removeprefix(prefix): v for key, v in p.items() if key.startswith(prefix)}
-        parts.append(FORMULAS[name](own, x))
-    return formulas.mixture_scores(p["logits"], *parts)
+        arrays = {key.removeprefix(prefix): v for key, v in p.items() if key.startswith(prefix)}
+        scores.append(FORMULAS[name](arrays, x))
+    return formulas.mixture_scores(p["logits"], *scores)
 
 
 DENSE, RANDOM = ("W1", "b1", "W2", "b2"), scores_of(formulas.random_scores, "R")
@@ -130,11 +130,11 @@ def test_every_mixer_that_averages_or_takes_whole_sequences_has_a_formula():
 
 
 def by_length(name, p, x):
-    parts = []
+    padded_rows = []
     for sequence, n in zip(x, MASK.sum(axis=1), strict=True):
         mixed = WHOLE[name](p, sequence[None, :n])[0]
-        parts.append(torch.nn.functional.pad(mixed, (0, 0, 0, LENGTH - int(n))))
-    return torch.stack(parts)
+        padded_rows.append(torch.nn.functional.pad(mixed, (0, 0, 0, LENGTH - int(n))))
+    return torch.stack(padded_rows)
 
 
 def of_zeros(name, p, x):

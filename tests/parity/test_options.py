@@ -23,7 +23,10 @@ SHORT = {"max_len": 7}
 
 def rows(kind, *args, options):
     """Return a row with the defaults, and one for each of the options."""
-    return [pytest.param(kind, args, each, id=f"{kind.__name__}-{each}") for each in ({}, *options)]
+    return [
+        pytest.param(kind, args, changes, id=f"{kind.__name__}-{changes}")
+        for changes in ({}, *options)
+    ]
 
 
 SYNTHESIZERS = (
@@ -113,8 +116,8 @@ BASES = {mixers.Synthesizer, mixers.WholeSequenceMixer}
 def kinds_with_options():
     """Return the public layers and mixers with options other than the first values."""
     public = [getattr(module, name) for module in (layers, mixers) for name in module.__all__]
-    classes = [each for each in public if inspect.isclass(each) and each not in BASES]
-    kinds = {each for each in classes if issubclass(each, nf.Layer)}
+    classes = [entry for entry in public if inspect.isclass(entry) and entry not in BASES]
+    kinds = {entry for entry in classes if issubclass(entry, nf.Layer)}
     with_options = [
         kind for kind in kinds if set(options_of(with_named_options(kind))) - FIRST_VALUES
     ]
@@ -151,13 +154,13 @@ def test_a_layer_agrees(kind, args, options):
     if "dtype" in options_of(with_named_options(kind)):
         settings["dtype"] = "float64"
     layer = kind(*args, **settings)
-    given = Given(o=all_options(kind, args, options), mask=MASK, memory_mask=MEMORY_MASK, types=IDS)
+    case = Given(o=all_options(kind, args, options), mask=MASK, memory_mask=MEMORY_MASK, types=IDS)
     is_whole = issubclass(kind, mixers.WholeSequenceMixer)
-    mask = None if is_whole and given.o["padding"] == "refuse" else MASK
+    mask = None if is_whole and case.o["padding"] == "refuse" else MASK
     if not is_whole:
         randomise(layer)
-    given.p = {name: leaf(p.value) for name, p in layer.named_parameters().items()}
-    given.generator = np.random.default_rng(7)
+    case.p = {name: leaf(p.value) for name, p in layer.named_parameters().items()}
+    case.generator = np.random.default_rng(7)
     context = nf.Context(
         training=True,
         generator=np.random.default_rng(7),
@@ -170,7 +173,7 @@ def test_a_layer_agrees(kind, args, options):
 
     gradients = nf.Gradients(layer)
     y, cache = layer.forward(*inputs, context)
-    y_torch = FORMULAS[kind](given, *leaves)
+    y_torch = FORMULAS[kind](case, *leaves)
     assert_close(y, y_torch)
     (dy,) = normals(y.shape, seed=3)
     dinputs = layer.backward(dy, cache, gradients)
@@ -179,9 +182,9 @@ def test_a_layer_agrees(kind, args, options):
         ours = dinputs if isinstance(dinputs, tuple) else (dinputs,)
         for dx, x in zip(ours, leaves, strict=True):
             assert_close(dx, x.grad, "gradient of an input")
-    largest = max((float(given.p[name].grad.abs().max()) for name in gradients), default=0.0)
+    largest = max((float(case.p[name].grad.abs().max()) for name in gradients), default=0.0)
     for name, gradient in gradients.items():
-        theirs = given.p[name].grad.numpy()
+        theirs = case.p[name].grad.numpy()
         # that of a bias of keys is 0 but for rounding
         allowed = 1e-10 * max(np.abs(theirs).max(), 1e-3 * largest)
         assert np.abs(gradient - theirs).max() < allowed, name

@@ -112,8 +112,8 @@ def test_the_keras_block_agrees(ffn):
     gradients = nf.Gradients(block)
     dx = block.backward(dy, cache, gradients)
     h.assert_close(y, expected)
-    found = torch.autograd.grad(expected, leaves, torch.tensor(dy))
-    for ours, theirs in zip((dx, *as_keras(gradients)), found, strict=True):
+    their_gradients = torch.autograd.grad(expected, leaves, torch.tensor(dy))
+    for ours, theirs in zip((dx, *as_keras(gradients)), their_gradients, strict=True):
         h.assert_close(ours, theirs, "a gradient")
 
 

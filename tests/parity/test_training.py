@@ -36,8 +36,8 @@ class TorchClassifier(torch.nn.Module):
         scale = D**0.5 if self.takes_ids else 1.0
         embedded = scale * self.tokens(x) + self.sinusoids
         encoded = self.encoder(embedded, src_key_padding_mask=~mask)
-        kept = encoded * mask[..., None]
-        return self.classify(kept.sum(dim=1) / mask.sum(dim=1, keepdim=True))
+        tokens = encoded * mask[..., None]
+        return self.classify(tokens.sum(dim=1) / mask.sum(dim=1, keepdim=True))
 
 
 def batches(takes_ids):

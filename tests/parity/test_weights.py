@@ -31,8 +31,8 @@ def test_class_weights_are_those_of_cross_entropy_loss(shape, labels, smoothing)
     ours = logits.reshape(*shape, C)
     loss, cache = F.softmax_cross_entropy(ours, labels.reshape(shape), **options)
     assert_close(loss, expected)
-    found = F.softmax_cross_entropy_backward(1.0, cache).reshape(N, C)
-    assert_close(found, torch.autograd.grad(expected, theirs)[0])
+    dlogits = F.softmax_cross_entropy_backward(1.0, cache).reshape(N, C)
+    assert_close(dlogits, torch.autograd.grad(expected, theirs)[0])
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
@@ -41,12 +41,12 @@ def test_sample_weights_make_a_weighted_mean_of_cross_entropies(classes, smoothi
     (logits,) = normals((N, C))
     theirs, labels = leaf(logits), torch.tensor(LABELS)
     w = None if classes is None else torch.tensor(classes)
-    each = torch.nn.functional.cross_entropy(
+    losses = torch.nn.functional.cross_entropy(
         theirs, labels, w, reduction="none", label_smoothing=smoothing
     )
     s = torch.tensor(SAMPLES)
     counts = s if w is None else s * w[labels]
-    expected = (s * each).sum() / counts.sum()
+    expected = (s * losses).sum() / counts.sum()
     loss, cache = F.softmax_cross_entropy(logits, LABELS, smoothing, SAMPLES, classes)
     assert_same(loss, F.softmax_cross_entropy_backward, cache, expected, theirs)
 
@@ -71,12 +71,16 @@ def test_one_logit_with_class_weights_is_two_logits_of_which_one_is_0(samples, s
     (z,) = normals((N, 1))
     labels, w = (LABELS > 1).astype("int64"), np.array([0.2, 3.0])
     theirs = leaf(z)
-    both = torch.cat((torch.zeros_like(theirs), theirs), dim=1)
-    each = torch.nn.functional.cross_entropy(
-        both, torch.tensor(labels), torch.tensor(w), reduction="none", label_smoothing=smoothing
+    two_logits = torch.cat((torch.zeros_like(theirs), theirs), dim=1)
+    losses = torch.nn.functional.cross_entropy(
+        two_logits,
+        torch.tensor(labels),
+        torch.tensor(w),
+        reduction="none",
+        label_smoothing=smoothing,
     )
     s = torch.tensor(np.ones(N) if samples is None else samples)
-    expected = (s * each).sum() / (s * torch.tensor(w[labels])).sum()
+    expected = (s * losses).sum() / (s * torch.tensor(w[labels])).sum()
     targets = labels[:, None] * (1.0 - smoothing) + 0.5 * smoothing
     weights = None if samples is None else samples[:, None]
     loss, cache = F.binary_cross_entropy_with_logits(z, targets, weights, w)
@@ -110,9 +114,9 @@ def test_a_models_weighted_step_is_pytorchs(small_model, rng, workers, micro_bat
     w = torch.tensor([0.5, 2.0, 1.0], dtype=torch.float64)
     y, s = torch.tensor(labels.ravel()), torch.tensor(weights.ravel())
     options = {"ignore_index": -1, "reduction": "none", "label_smoothing": 0.1}
-    each = torch.nn.functional.cross_entropy(theirs, y, w, **options)
+    losses = torch.nn.functional.cross_entropy(theirs, y, w, **options)
     counts = torch.where(y >= 0, s * w[y.clamp(min=0)], 0.0)
-    expected = (s * each).sum() / counts.sum()
+    expected = (s * losses).sum() / counts.sum()
     options = {"sample_weight": weights, "workers": workers, "micro_batch": micro_batch}
     options["loss"] = nf.losses.SoftmaxCrossEntropy(0.1, [0.5, 2.0, 1.0])
     loss, gradients = model.loss_and_gradients(ids, labels, **options)
