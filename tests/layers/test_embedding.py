@@ -25,21 +25,35 @@ def test_sinusoids_are_the_papers_formula(either, d_model):
         assert entry == pytest.approx(wave(position / 10000 ** (i // 2 * 2 / d_model)), abs=1e-13)
 
 
-def test_sinusoids_are_a_constant_and_a_learned_table_is_trained():
-    sinusoidal, learned = (Positions(9, 4, kind, seed=0) for kind in ("sinusoidal", "learned"))
-    assert list(sinusoidal.parameters()) == []
-    assert list(sinusoidal.named_parameters()) == ["table"]
-    assert list(learned.parameters()) == ["table"]
+def test_sinusoids_are_a_constant():
+    positions = Positions(9, 4, "sinusoidal", seed=0)
+    assert list(positions.parameters()) == []
+    assert list(positions.named_parameters()) == ["table"]
 
 
-def test_a_learned_table_is_added_to_every_sequence_and_sums_their_gradients(either, rng):
-    layer = either(Positions(9, 4, "learned", seed=0, dtype="float64"))
-    x, dy = rng.normal(size=(2, 3, 5, 4))
-    np.testing.assert_allclose(layer(x) - x, np.tile(layer.table.value[:5], (3, 1, 1)), atol=1e-15)
-    _, dx, of_table = both_passes(layer, np.zeros((3, 5, 4)), dy=dy)
+def test_a_learned_table_is_trained():
+    positions = Positions(9, 4, "learned", seed=0)
+    assert list(positions.parameters()) == ["table"]
+
+
+@pytest.fixture
+def learned_positions(either):
+    return either(Positions(9, 4, "learned", seed=0, dtype="float64"))
+
+
+def test_a_learned_table_is_added_to_every_sequence(learned_positions, rng):
+    x = rng.normal(size=(3, 5, 4))
+    table = learned_positions.table.value
+    expected = np.tile(table[:5], (3, 1, 1))
+    np.testing.assert_allclose(learned_positions(x) - x, expected, atol=1e-15)
+
+
+def test_a_learned_table_sums_the_gradients_of_the_sequences(learned_positions, rng):
+    dy = rng.normal(size=(3, 5, 4))
+    _, dx, dtable = both_passes(learned_positions, np.zeros((3, 5, 4)), dy=dy)
     np.testing.assert_array_equal(dx, dy)
-    np.testing.assert_allclose(of_table[:5], dy.sum(axis=0), rtol=1e-14)
-    np.testing.assert_array_equal(of_table[5:], 0.0)
+    np.testing.assert_allclose(dtable[:5], dy.sum(axis=0), rtol=1e-14)
+    np.testing.assert_array_equal(dtable[5:], 0.0)
 
 
 def test_the_vector_of_each_tokens_type_is_added(either, rng):

@@ -12,10 +12,15 @@ def test_flatten_lays_tokens_side_by_side(rng):
     np.testing.assert_array_equal(Flatten()(x)[1], np.concatenate([x[1, 0], x[1, 1], x[1, 2]]))
 
 
-def test_first_token_is_the_first_and_alone_gets_the_gradient(rng):
-    x, dy = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4))
-    y, dx = both_passes(FirstToken(), x, dy=dy)
-    np.testing.assert_array_equal(y, x[:, 0])
+def test_first_token_returns_the_first_token(rng):
+    x = rng.normal(size=(2, 3, 4))
+    np.testing.assert_array_equal(FirstToken()(x), x[:, 0])
+
+
+def test_only_the_first_token_gets_a_gradient(rng):
+    x = rng.normal(size=(2, 3, 4))
+    dy = rng.normal(size=(2, 4))
+    _, dx = both_passes(FirstToken(), x, dy=dy)
     np.testing.assert_array_equal(dx[:, 0], dy)
     np.testing.assert_array_equal(dx[:, 1:], 0.0)
 
@@ -26,11 +31,19 @@ def test_every_token_hands_everything_through(rng):
 
 
 @pytest.mark.parametrize("pooling", [MeanPooling, FirstToken, Flatten])
-def test_what_padding_holds_changes_nothing_and_gets_no_gradient(rng, padding, pooling):
+def test_padding_gets_no_gradient(rng, padding, pooling):
     padding[2, 0] = True  # every sequence has a first token
-    x, layer = rng.normal(size=(3, 4, 5)), pooling()
-    y, dx = both_passes(layer, x, Context(mask=padding))
+    x = rng.normal(size=(3, 4, 5))
+    _, dx = both_passes(pooling(), x, Context(mask=padding))
     np.testing.assert_array_equal(dx[~padding], 0.0)
+
+
+@pytest.mark.parametrize("pooling", [MeanPooling, FirstToken, Flatten])
+def test_values_at_padding_do_not_change_the_output(rng, padding, pooling):
+    padding[2, 0] = True  # every sequence has a first token
+    x = rng.normal(size=(3, 4, 5))
+    layer = pooling()
+    y = layer(x, padding)
     x[~padding] = np.resize([np.nan, np.inf, -np.inf], x[~padding].shape)
     np.testing.assert_array_equal(layer(x, padding), y)
 

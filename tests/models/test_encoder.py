@@ -26,14 +26,18 @@ def encoder(small_config):
 
 
 # What a block computes ----------------------------------------------------------------------------
-def test_blocks_are_those_of_the_papers_with_the_norm_behind_and_in_front(encoder, x):
-    post, pre = (encoder(norm=norm).blocks[0] for norm in ("post", "pre"))
-    middle = post.mixer_norm(x + post.mixer(x))
-    by_hand = post.feed_forward_norm(middle + post.feed_forward(middle))
-    np.testing.assert_array_equal(post(x), by_hand)
-    middle = x + pre.mixer(pre.mixer_norm(x))
-    by_hand = middle + pre.feed_forward(pre.feed_forward_norm(middle))
-    np.testing.assert_array_equal(pre(x), by_hand)
+def test_a_post_norm_block_applies_norms_to_the_sums(encoder, x):
+    block = encoder(norm="post").blocks[0]
+    middle = block.mixer_norm(x + block.mixer(x))
+    expected = block.feed_forward_norm(middle + block.feed_forward(middle))
+    np.testing.assert_array_equal(block(x), expected)
+
+
+def test_a_pre_norm_block_applies_norms_to_the_inputs_of_sublayers(encoder, x):
+    block = encoder(norm="pre").blocks[0]
+    middle = x + block.mixer(block.mixer_norm(x))
+    expected = middle + block.feed_forward(block.feed_forward_norm(middle))
+    np.testing.assert_array_equal(block(x), expected)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
