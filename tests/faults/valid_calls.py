@@ -256,7 +256,7 @@ call(
     "data.mask_tokens",
     data.mask_tokens,
     ids=IDS,
-    kept=KEEP,
+    mask=KEEP,
     mask_id=6,
     rng=np.random.default_rng(0),
     **hiding,
