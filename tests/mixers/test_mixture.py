@@ -41,17 +41,20 @@ def test_with_the_same_weights_it_is_the_mixer_of_its_only_part(either, chosen, 
     np.testing.assert_allclose(mixer(x, padding), alone(x, padding), rtol=1e-12)
 
 
-def test_every_part_is_named_by_its_place_and_a_fixed_one_stays():
+def test_parameters_are_named_by_the_index_of_their_part():
     names = set(build("attention", "random_synthesizer").parameters())
     assert {"logits", "parts.0.query.weight", "parts.1.R", "value.weight"} <= names
+
+
+def test_a_fixed_table_in_a_mixture_is_not_trained():
     mixer = build("attention", "fixed_random_synthesizer")
     assert "parts.1.R" in mixer.named_parameters()
     assert "parts.1.R" not in mixer.parameters()
 
 
-def test_parts_of_one_kind_have_weights_of_their_own():
-    a, b = build("attention", "attention").parts
-    assert np.abs(a.query.weight.value - b.query.weight.value).max() > 0.1
+def test_two_parts_of_one_kind_have_different_weights():
+    first, second = build("attention", "attention").parts
+    assert np.abs(first.query.weight.value - second.query.weight.value).max() > 0.1
 
 
 def test_tables_alone_give_x_a_gradient_through_the_values(either, rng):

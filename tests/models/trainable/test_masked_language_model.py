@@ -83,31 +83,51 @@ def test_only_the_hidden_tokens_count():
     assert tables == ["embed.tokens.weight"], "the table is one parameter"
 
 
-def test_other_tokens_are_hidden_in_each_epoch_and_the_same_in_each_evaluation(hidden_steps):
+def train_five_steps(x, y, mask):
+    return train(data=(x, y, mask), batch_size=6, epochs=5, batches="shuffled")
+
+
+def test_other_tokens_are_hidden_in_each_epoch(hidden_steps):
     ids, _, mask = texts(6)
-    options = {"batch_size": 6, "epochs": 5, "batches": "shuffled"}
-    train(data=(ids, None, mask), **options)
-    steps = (zip(*step, strict=True) for step in hidden_steps)
-    hidden = [{tuple(np.where(y >= 0, y, x)): tuple(y) for x, y in step} for step in steps]
-    assert all(set(step) == {tuple(row) for row in ids} for step in hidden)
-    assert min(len({step[tuple(row)] for step in hidden}) for row in ids) > 1
-    train(data=(ids, None, mask), **options)
+    train_five_steps(ids, None, mask)
+    hidden = []
+    for inputs, targets in hidden_steps:
+        rows = zip(inputs, targets, strict=True)
+        hidden.append({tuple(np.where(y >= 0, y, x)): tuple(y) for x, y in rows})
+    assert all(set(targets_of_row) == {tuple(row) for row in ids} for targets_of_row in hidden)
+    for row in ids:
+        assert len({targets_of_row[tuple(row)] for targets_of_row in hidden}) > 1
+
+
+def test_a_second_training_hides_the_same_tokens(hidden_steps):
+    ids, _, mask = texts(6)
+    train_five_steps(ids, None, mask)
+    train_five_steps(ids, None, mask)
+    assert len(hidden_steps) == 10
     np.testing.assert_array_equal(hidden_steps[5:], hidden_steps[:5])
+
+
+def test_tokens_that_the_user_has_hidden_stay_hidden(hidden_steps):
+    ids, _, mask = texts(6)
     x, y = nf.data.mask_tokens(ids, mask, V, 2, np.random.default_rng(0))
-    train(data=(x, y, mask), **options)  # what the user has hidden stays hidden
-    for step in hidden_steps[10:]:
+    train_five_steps(x, y, mask)
+    assert len(hidden_steps) == 5
+    for step in hidden_steps:
         for rows, user_rows in zip(step, (x, y), strict=True):
             assert sorted(map(tuple, rows)) == sorted(map(tuple, user_rows))
+
+
+def test_every_evaluation_hides_the_same_tokens():
+    ids, _, mask = texts(6)
     model = model_of()
-    rows = nf.evaluate(model, texts(7))
-    assert rows == nf.evaluate(model, texts(7))
+    assert nf.evaluate(model, texts(7)) == nf.evaluate(model, texts(7))
     evaluations = [
         nf.evaluate(model, (ids[i : i + 3], ids[i : i + 3], mask[i : i + 3])) for i in (0, 3)
     ]
-    options = nf.evaluate(model, (ids, None, mask), batch_size=2)
-    assert options.labels == sum(evaluation.labels for evaluation in evaluations)
+    evaluation_of_all = nf.evaluate(model, (ids, None, mask), batch_size=2)
+    assert evaluation_of_all.labels == sum(evaluation.labels for evaluation in evaluations)
     total = sum(evaluation.loss * evaluation.labels for evaluation in evaluations)
-    np.testing.assert_allclose(options.loss * options.labels, total, rtol=1e-12)
+    np.testing.assert_allclose(evaluation_of_all.loss * evaluation_of_all.labels, total, rtol=1e-12)
 
 
 def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):

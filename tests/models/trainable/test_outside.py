@@ -189,15 +189,20 @@ def test_what_stands_at_padding_changes_nothing(name, how, tmp_path):
 
 
 @every
-def test_a_frozen_layer_stays_and_weights_of_samples_count(name):
+def test_a_frozen_layer_keeps_its_weights(name):
     model = MODELS[name]().freeze("encoder.*")
     before = {n: p.value.copy() for n, p in model.frozen().items()}
     nf.fit(model, data_of(name), **USUAL)
     assert before
     for n, p in model.frozen().items():
         np.testing.assert_array_equal(p.value, before[n])
+
+
+@every
+def test_samples_of_weight_0_are_left_out(name):
     x, y, mask = data_of(name)
-    model, is_counted = MODELS[name](), np.arange(len(y)) < 7
+    model = MODELS[name]()
+    is_counted = np.arange(len(y)) < 7
     loss, gradients = model.loss_and_gradients(x, y, mask, sample_weight=is_counted * 1.0)
     few = [tuple(e[:7] for e in v) if isinstance(v, tuple) else v[:7] for v in (x, y, mask)]
     expected, of_few = model.loss_and_gradients(*few)
