@@ -13,7 +13,7 @@ from npformer.data.tables import read_table
 from npformer.tasks.estimators import TextClassifier
 from npformer.tasks.estimators.class_names import ClassNames
 from npformer.tasks.estimators.scores import calibration_error, scores_of
-from npformer.tasks.estimators.split import stratified
+from npformer.tasks.estimators.split import stratified_split
 
 FILE = RESULTS / "texts.json"
 SHARE = 0.2
@@ -94,7 +94,7 @@ def parts(texts, labels, seed):
     names = ClassNames.of(labels)
     y = names.numbers(labels)
     return names.names, *(
-        ([texts[i] for i in rows], y[rows]) for rows in stratified(y, SHARE, seed)
+        ([texts[i] for i in rows], y[rows]) for rows in stratified_split(y, SHARE, seed)
     )
 
 

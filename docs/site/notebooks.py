@@ -13,7 +13,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from docs.site.below_title import below_title, chapter_of
-from npformer.learn.exercises.notebook import of_cells
+from npformer.learn.exercises.notebook import notebook_of_cells
 
 DOCS = Path(__file__).resolve().parents[1]
 FOLDER = "notebooks"
@@ -40,7 +40,7 @@ def notebook(text: str) -> str:
         is_text = cell.cell_type == "markdown"
         source = LINK_TO_PAGE.sub(r"\1", cell.source) if is_text else cell.source
         cells.append((cell.cell_type, source))
-    return of_cells(cells)
+    return notebook_of_cells(cells)
 
 
 def lead_to_it(app: Sphinx, doctree: nodes.document) -> None:

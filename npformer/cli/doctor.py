@@ -25,7 +25,7 @@ from npformer.core import (
     to_numpy,
     use_precision,
 )
-from npformer.engine.trusted_kernels import CHECK_VARIABLE, in_words, verdict
+from npformer.engine.trusted_kernels import CHECK_VARIABLE, describe_verdict, verdict
 from npformer.models import EncoderConfig
 from npformer.models.trainable import SequenceClassifier
 from npformer.training.distributed import Communicator
@@ -179,7 +179,7 @@ def _kernels() -> Iterator[Finding]:
             yield Finding("kernels", f"not checked: {CHECK_VARIABLE} is 0", ok=None)
             return
         words = (
-            in_words(comparison)
+            describe_verdict(comparison)
             if comparison["problems"]
             else f"checked in {comparison['seconds']:.1f} s"
         )

@@ -43,11 +43,11 @@ def run(options: argparse.Namespace) -> int:
     trained = Trained.load(options, options.model)
     trained.check_given(options)
     with use_precision(options.precision, options.backend):
-        run_on = _on_file if isinstance(trained.model, Estimator) else _on_task
+        run_on = _evaluate_on_file if isinstance(trained.model, Estimator) else _evaluate_on_task
         return run_on(options, trained)
 
 
-def _on_task(options: argparse.Namespace, trained: Trained) -> int:
+def _evaluate_on_task(options: argparse.Namespace, trained: Trained) -> int:
     """Print how well a model does on the test data of a split."""
     model, recipe = trained.model, trained.recipe()
     x, labels = trained.test_data(options.split)
@@ -67,7 +67,7 @@ def _on_task(options: argparse.Namespace, trained: Trained) -> int:
     return 0
 
 
-def _on_file(options: argparse.Namespace, trained: Trained) -> int:
+def _evaluate_on_file(options: argparse.Namespace, trained: Trained) -> int:
     """Print how well a model does on a file."""
     model, samples = trained.model, trained.held_out(options)
     scores = model.evaluate(

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     """Print a line for each case, and the report of each that fails."""
     from npformer.proof.report import GradcheckError
 
-    chosen = _chosen(options)
+    chosen = _choose_cases(options)
     width = max(len(case.name) for case in chosen)
     print(f"{'group':<10}  {'case':<{width}}  tensors  largest error  complex step  ")
     n_failed = 0
@@ -87,7 +87,7 @@ def _summary(reports: list[GradcheckReport], n_failed: int) -> str:
     )
 
 
-def _chosen(options: argparse.Namespace) -> list[Any]:
+def _choose_cases(options: argparse.Namespace) -> list[Any]:
     """Return the cases whose names contain one of the given words, or all if none is given."""
     # These two add their cases; with the engine, layers are compared with their twins.
     import npformer.learn.museum.published_cases

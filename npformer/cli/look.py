@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     first = Trained.load(options, options.model)
     first.check_given(options)
     if isinstance(first.model, Estimator):
-        return _on_file(options, first, out, samples)
+        return _look_at_file(options, first, out, samples)
     places = [options.model, *(options.compare or [])]
     all_trained = [first, *(Trained.load(options, place) for place in places[1:])]
     recipe = first.recipe()
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _on_file(
+def _look_at_file(
     options: argparse.Namespace, trained: Trained, out: Path, samples: int | list[int]
 ) -> int:
     """Write the report on a model of a file."""

@@ -18,7 +18,7 @@ OF_FOLDER = ("tokenizer", "vocab_size", "ngrams", "max_len", "dtype")
 """Options that a folder with pretrained weights decides, besides the configuration."""
 
 
-def typed_options(options: argparse.Namespace, names: Any) -> dict[str, Any]:
+def options_typed(options: argparse.Namespace, names: Any) -> dict[str, Any]:
     """Return those of the named options that were given."""
     return {name: v for name, v in vars(options).items() if name in names and v is not None}
 
@@ -32,11 +32,11 @@ def mixer_setting(words: str) -> str | tuple[str, ...]:
 def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
     """Return an untrained estimator with the settings that were given."""
     kind = file_kinds.KINDS[task.kind].estimator
-    typed = typed_options(options, kind.__dataclass_fields__)
+    typed = options_typed(options, kind.__dataclass_fields__)
     encoder = EncoderConfig.__dataclass_fields__.keys() - kind.__dataclass_fields__.keys()
-    config = typed_options(options, encoder)
+    config = options_typed(options, encoder)
     if typed.get("pretrained") is not None:
-        decided = config | typed_options(options, OF_FOLDER)
+        decided = config | options_typed(options, OF_FOLDER)
         if wrong := [name for name, v in decided.items() if v != options.defaults.get(name)]:
             known = {action.dest: action.option_strings for action in options.parser._actions}
             raise ValueError(

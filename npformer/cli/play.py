@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     if options.port is not None:
         checks.whole("--port", options.port, at_least=1, at_most=65535)
-    folder, file, runs = _opened(options.what)
+    folder, file, runs = _open(options.what)
     if options.export is not None:
         if runs or file:
             raise ValueError(
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(what: str | None) -> tuple[Path, str | None, list[dict[str, Any]] | None]:
+def _open(what: str | None) -> tuple[Path, str | None, list[dict[str, Any]] | None]:
     """Return the folder of the page, the file, and the settings of the runs that it begins with.
 
     `what` is a task, a file, the folder of a page, or None.

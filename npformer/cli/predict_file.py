@@ -88,7 +88,7 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
     for name in ("mask", "text", "probabilities") if kind == "sources" else ("mask",):
         if getattr(options, name):
             raise ValueError(f"--{name} is given and the model takes {kind}; expected none")
-    file = _named_file(words) if kind == "series" else named_table(words)
+    file = _file_to_predict(words) if kind == "series" else table_in(words)
     if file is not None:
         return trained.read(file, options, labelled=False)
     refuse_options_of_tables(options, "there is no table, for which it is")
@@ -103,7 +103,7 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
     )
 
 
-def _named_file(words: list[str]) -> str | None:
+def _file_to_predict(words: list[str]) -> str | None:
     """Return the file of series that words name; None if they do not name one."""
     return words[0] if len(words) == 1 else None
 
@@ -222,7 +222,7 @@ def describe_sample(part: Part, i: int) -> str:
     return f"{common.one_line(part.ids[i], 40)} ({len(sample)} steps)"
 
 
-def named_table(words: list[str]) -> str | None:
+def table_in(words: list[str]) -> str | None:
     """Return the table that words name; None for texts, even one that ends like a table's name."""
     for word in words:
         if not word or any(c.isspace() for c in word):

@@ -62,11 +62,11 @@ class RunFolder:
 
         Raises ValueError if there is an earlier run that cannot go on with what is given.
         """
-        if not self.resume or not (self.saved or self._left()):
+        if not self.resume or not (self.saved or self._remains()):
             return {**usual, **given}
         if self.saved is None:
             raise ValueError(
-                f"{self.path} holds {self._described()}, which has no {RUN} and so cannot go on. "
+                f"{self.path} holds {self._describe()}, which has no {RUN} and so cannot go on. "
                 "--overwrite begins anew in its place, and --out names another folder"
             )
         saved = self.saved["options"]
@@ -88,14 +88,14 @@ class RunFolder:
             )
         return {**usual, **saved, **given}
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         """Return which run is there, in words."""
         if self.saved is None:
             return "files of an earlier run"
         saved = self.saved["options"]
         return f"a run of {display_name(str(saved.get('task')))} with {saved.get('mixer')}"
 
-    def _left(self) -> list[Path]:
+    def _remains(self) -> list[Path]:
         """Return the results of an earlier run; its own description alone is no loss."""
         return [] if self._half_set_aside() else self._results()
 
@@ -105,9 +105,9 @@ class RunFolder:
 
         Raises ValueError if there is an earlier run that nobody asked to go on or to replace.
         """
-        if self._left() and not (self.resume or self.overwrite):
+        if self._remains() and not (self.resume or self.overwrite):
             raise ValueError(
-                f"{self.path} holds {self._described()}; expected a folder for this run alone. "
+                f"{self.path} holds {self._describe()}; expected a folder for this run alone. "
                 "--resume goes on with that run, --overwrite begins anew in its place, and --out "
                 "names another folder"
             )
@@ -136,7 +136,7 @@ class RunFolder:
         """Leave all as it was before a run that never began: its options were wrong."""
         for file in self.files():
             file.unlink()
-        self._bring_back()
+        self._restore()
         if new_folders:
             for lock in self.path.rglob(".lock"):
                 lock.unlink()
@@ -173,7 +173,7 @@ class RunFolder:
             target.parent.mkdir(parents=True, exist_ok=True)
             file.replace(target)
 
-    def _bring_back(self) -> None:
+    def _restore(self) -> None:
         """Move the run that was set aside last back to its place."""
         if aside := self._aside():
             for file in reversed(RunFolder(aside[-1], self.splits).files()):

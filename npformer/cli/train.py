@@ -8,7 +8,7 @@ from typing import Any
 
 from npformer.cli import train_file, train_task
 from npformer.cli.embedded import EMBEDDED, FILE_NAMES
-from npformer.cli.model_settings import typed_options
+from npformer.cli.model_settings import options_typed
 from npformer.cli.options import (
     POSITIVE_INT,
     RATE,
@@ -294,7 +294,7 @@ def _check_fits(options: argparse.Namespace, recipe: Recipe | None) -> None:
         if getattr(options, "split", None) is not None:
             raise ValueError("--split is for tasks; expected none for a file: --test cuts it")
         return
-    if wrong := typed_options(options, {*OPTIONS} - {"pooling"}):
+    if wrong := options_typed(options, {*OPTIONS} - {"pooling"}):
         raise ValueError(
             f"--{min(wrong).replace('_', '-')} is for files; expected none of its kind for "
             f"the task {recipe.name}"

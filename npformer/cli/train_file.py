@@ -9,7 +9,7 @@ from typing import Any
 import npformer
 from npformer.cli import common
 from npformer.cli.measured import measure
-from npformer.cli.model_settings import model_for, typed_options
+from npformer.cli.model_settings import model_for, options_typed
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.data.text_file import display_name
@@ -52,7 +52,7 @@ measure it:       npformer evaluate {0} FILE""",
 def run(training: Training) -> int:
     """Train a model, measure it, and print the results."""
     options = training.options
-    typed = typed_options(options, {*OPTIONS, *OF_TASK})
+    typed = options_typed(options, {*OPTIONS, *OF_TASK})
     task = choose_task(options.task, typed, labelled=options.command != "pretrain")
     model, arguments = model_for(options, task), training.arguments("model")
     model.check()

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from npformer.cli import common
-from npformer.cli.model_settings import mixer_setting, typed_options
+from npformer.cli.model_settings import mixer_setting, options_typed
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.core import checks, use_precision
@@ -37,8 +37,8 @@ def run(training: Training, recipe: Recipe) -> int:
     settings = dict(recipe.training)
     if options.output is not None:
         settings["label_smoothing"] = 0.0  # not every loss has labels to smooth
-    settings |= typed_options(options, (*settings, "schedule"))
-    splits = _chosen_splits(options, recipe)
+    settings |= options_typed(options, (*settings, "schedule"))
+    splits = _choose_splits(options, recipe)
     metrics: dict[str, Any] = {
         "task": recipe.name,
         "mixer": mixer_setting(options.mixer),
@@ -64,7 +64,7 @@ def run(training: Training, recipe: Recipe) -> int:
     return 0
 
 
-def _chosen_splits(options: argparse.Namespace, recipe: Recipe) -> tuple[str, ...]:
+def _choose_splits(options: argparse.Namespace, recipe: Recipe) -> tuple[str, ...]:
     """Return the splits that --split names: by default, all of the task."""
     if options.split in (None, "both"):
         return (*recipe.splits,)
@@ -84,7 +84,7 @@ def _train_on_split(
     Returns the exit status if the training was stopped, otherwise None.
     """
     options, settings = training.options, metrics["training"]
-    changes = typed_options(options, MODEL) | {"mixer": mixer_setting(options.mixer)}
+    changes = options_typed(options, MODEL) | {"mixer": mixer_setting(options.mixer)}
     data = recipe.load(split, options.seed, options.dtype)
     model = recipe.model(data, options.seed, options.dtype, **changes).to(options.backend)
     if "parameters" not in metrics:  # those of other splits are the same

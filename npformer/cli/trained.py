@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.cli.model_settings import typed_options
+from npformer.cli.model_settings import options_typed
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks
 from npformer.data.tables import read_table
@@ -167,7 +167,7 @@ class Trained:
         settings = dict[str, Any](
             encoding=options.encoding or "utf-8", label=known.label or "label"
         )
-        settings |= typed_options(options, ("skip_empty", "id", "time", "label", "features"))
+        settings |= options_typed(options, ("skip_empty", "id", "time", "label", "features"))
         roles = [*KINDS[kind].columns]
         if not roles or (kind == "unlabelled" and has_lines(file)):
             return replace(known, **settings).read(file, labelled=labelled)

@@ -15,7 +15,7 @@ import numpy as np
 
 import npformer
 from npformer.cli.common import STATUS
-from npformer.cli.model_settings import typed_options
+from npformer.cli.model_settings import options_typed
 from npformer.cli.run_folder import RunFolder, write_json
 from npformer.core import split_names
 from npformer.training.fit import fit
@@ -66,7 +66,7 @@ class Training:
 
         `name` is that of the checkpoint.
         """
-        return typed_options(self.options, TRAINING) | {
+        return options_typed(self.options, TRAINING) | {
             "checkpoint": self.path / "checkpoints" / name,
             "communicator": self.options.ranks,
             "shard_moments": bool(self.options.shard_moments),

@@ -19,7 +19,7 @@ from npformer.core.attachment import Attachable, attachment
 from npformer.core.backend import Array
 from npformer.core.context import Context
 from npformer.core.gradients import Gradients
-from npformer.core.name_patterns import matching
+from npformer.core.name_patterns import match_names
 from npformer.core.padding import check_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
 from npformer.core.support.wording import undefined
@@ -91,7 +91,7 @@ class Layer(Attachable):
 
     def trainable(self) -> dict[str, Parameter]:
         """Return the parameters that are trained, under their dotted names."""
-        return trained(self.named_parameters())
+        return select_trainable(self.named_parameters())
 
     def parameters(self) -> Parameters:
         """Return ``{name: array}`` of what is trained, as writable views."""
@@ -128,7 +128,7 @@ class Layer(Attachable):
     def _set_trainable(
         self, patterns: tuple[str, ...], named: dict[str, Parameter], trainable: bool
     ) -> Self:
-        names = matching(patterns, named, "parameters")
+        names = match_names(patterns, named, "parameters")
         self._check_whole("freeze", "model.freeze('encoder.*')")
         for name in names:
             named[name].trainable = trainable
@@ -148,7 +148,7 @@ class Layer(Attachable):
         ones get a buffer of their own.
         """
         named = self.named_parameters()
-        for parameters in (Parameters(trained(named)), Parameters(frozen(named))):
+        for parameters in (Parameters(select_trainable(named)), Parameters(frozen(named))):
             if not parameters:
                 continue
             checks.floating(**parameters)
@@ -218,7 +218,7 @@ def children_in_list(name: str, items: Sequence[Any]) -> Iterator[tuple[str, Par
             yield f"{name}.{i}", item
 
 
-def trained(named: dict[str, Parameter]) -> dict[str, Parameter]:
+def select_trainable(named: dict[str, Parameter]) -> dict[str, Parameter]:
     """Return those parameters that are trained."""
     return {name: parameter for name, parameter in named.items() if parameter.trainable}
 

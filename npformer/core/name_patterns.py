@@ -8,7 +8,7 @@ from npformer.core import checks
 from npformer.core.support.wording import described
 
 
-def matching(patterns: Sequence[str], names: Iterable[str], what: str) -> list[str]:
+def match_names(patterns: Sequence[str], names: Iterable[str], what: str) -> list[str]:
     """Return the names that match a pattern, in order; ValueError for a pattern that none matches.
 
     Patterns are those of `fnmatch`: * stands for any characters, dots too, ? for one, [01] for one

@@ -70,10 +70,13 @@ class FastEmbedding(Fast, Embedding):
         if self.scale != 1.0:
             dy = dy * self.scale
         if type(dy) is np.ndarray:
-            from npformer.engine.cpu.embedding import add_to_rows, by_rows  # late: `kernel_tables`
+            from npformer.engine.cpu.embedding import (  # late: `kernel_tables`
+                add_by_rows,
+                add_to_rows,
+            )
 
             ids = cache.cache[0].reshape(-1).astype(np.intp, copy=False)
-            if by_rows(dy, ids, self.weight.value):
+            if add_by_rows(dy, ids, self.weight.value):
                 add_to_rows(gradients.of(self.weight), ids, dy.reshape(len(ids), -1))
                 return
         gradients.add(self.weight, cache.backward(dy, cache.cache))

@@ -30,7 +30,7 @@ ZONE = 256
 """Bytes before and after each array of a launch, which no kernel may change."""
 
 
-def with_zones(launch: Callable[..., None]) -> Callable[..., None]:
+def call_with_zones(launch: Callable[..., None]) -> Callable[..., None]:
     """Return `Source.launch` on copies of the arrays in the middle of larger ones."""
 
     def run(source: Source, kernel: str, grid: Grid, *arguments: Any) -> None:
@@ -81,14 +81,14 @@ def _compare(case: Case, dtype: str, modes: list[str]) -> str:
                 plain = case("cupy", dtype, False)
             results = case("cupy", dtype, True)
         for what, other in (("NumPy", truth), ("the plain pair", plain)):
-            error, tensor = (_as_vectors if mode == "tf32" else difference)(dtype, results, other)
+            error, tensor = (_flatten if mode == "tf32" else difference)(dtype, results, other)
             tolerance = TF32 if mode == "tf32" else TOLERANCES[dtype]
             if not error <= tolerance:
                 return f"{tensor} differs from that of {what} by {error:.1e}, {mode} products"
     return ""
 
 
-def _as_vectors(dtype: str, results: Results, truth: Results) -> tuple[float, str]:
+def _flatten(dtype: str, results: Results, truth: Results) -> tuple[float, str]:
     """Return the largest relative difference of tensors as vectors, and the tensor's name."""
     sizes = {name: float(np.linalg.norm(x)) for name, x in truth.items()}
     floor = 0.1 * max(sizes.values())
@@ -104,7 +104,7 @@ def main(dtype: str, precision: str) -> None:
     """Compare all kernels, and print the results."""
     began, compiling, function = time.perf_counter(), [0.0], Source.function
 
-    def timed(*arguments: Any) -> Any:
+    def time_call(*arguments: Any) -> Any:
         started = time.perf_counter()
         compiled = function(*arguments)
         compiling.append(time.perf_counter() - started)
@@ -113,8 +113,8 @@ def main(dtype: str, precision: str) -> None:
     def say(**content: Any) -> None:
         print(json.dumps(content), flush=True)
 
-    Source.launch = with_zones(Source.launch)  # type: ignore[method-assign]
-    Source.function = timed  # type: ignore[method-assign, assignment]
+    Source.launch = call_with_zones(Source.launch)  # type: ignore[method-assign]
+    Source.function = time_call  # type: ignore[method-assign, assignment]
     say(names=list(CASES))
     get_backend("cupy")
     for kernel, problem in problems(dtype, precision):

@@ -55,7 +55,7 @@ class Snapshot:
     @cached_property
     def in_parts(self) -> bool:
         """Whether threads can share the calls of its mixers."""
-        return all(map(_in_parts, self._inner))
+        return all(map(_split_shard, self._inner))
 
     def lengths_of_shard(self, longest: Any, whole: Any) -> tuple[int, ...]:
         """Return how many tokens a part of a batch must have in each input.
@@ -160,7 +160,7 @@ def _is_own(layer: Layer) -> bool:
     return type(layer).__module__.startswith("npformer.") and not has_own_pass(layer)
 
 
-def _in_parts(layer: Layer) -> bool:
+def _split_shard(layer: Layer) -> bool:
     if not isinstance(layer, Mixer):
         return True
     heads = getattr(layer, "n_heads", 1)  # a call is divided by heads

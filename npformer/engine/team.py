@@ -27,7 +27,7 @@ from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
 from npformer.engine.fast_models import above_frozen
 from npformer.engine.snapshot import Snapshot, snapshot_of
-from npformer.engine.threads import in_workers
+from npformer.engine.threads import run_in_workers
 from npformer.engine.twin_classes import model_cache
 from npformer.engine.twins import twin_on
 from npformer.engine.worker_counts import check_workers, choose_threads, choose_workers
@@ -113,14 +113,14 @@ class Team:
         its part of the whole batch's mean.
         """
         snapshot = snapshot_of(self.model)
-        backend, n, threads, seconds = self._sharing(snapshot, batch)
+        backend, n, threads, seconds = self._share_work(snapshot, batch)
         self._start(backend, n, snapshot)
         counts, key = self._counts(batch, n), step_key(generator)
         masked, most = snapshot.needs_masks, self.micro_batch
         work = [micro_batches_of_worker(k, n, batch, most, counts, masked) for k in range(n)]
         with guard_computation(backend, len(batch), most or -(-len(batch) // n)):
             alone = one_blas_thread(backend, seconds, threads)
-            losses = in_workers(
+            losses = run_in_workers(
                 lambda k: self._accumulate(k, key, work[k], backend, threads), n, alone
             )
         workers = "1 worker" if n == 1 else f"{n} threads"
@@ -133,7 +133,7 @@ class Team:
     def forward(self, batch: Batch) -> Array:
         """Return the model's results at evaluation; the batch is as in `step`."""
         snapshot = snapshot_of(self.model)
-        backend, n, threads, seconds = self._sharing(snapshot, batch)
+        backend, n, threads, seconds = self._share_work(snapshot, batch)
         self._start(backend, n)
         at_once = self.micro_batch
         # Threads that share calls take all samples at once: they need many heads to share.
@@ -141,7 +141,7 @@ class Team:
             at_once = max(1, PREDICTED_AT_ONCE // batch.n_tokens)
         model: Any = twin_on(backend, self.model)
 
-        def predicted(k: int) -> list[Array]:
+        def predict_share(k: int) -> list[Array]:
             context = EngineContext(keep=False, workspace=self._memory(k), threads=threads)
             if n == 1 and (at_once is None or at_once >= len(batch)):
                 return [model.forward(*batch.arrays(), batch.within(context))[0]]
@@ -154,13 +154,15 @@ class Team:
         together = len(batch) if at_once is None else min(len(batch), n * at_once)
         with guard_computation(backend, together):
             alone = one_blas_thread(backend, seconds, threads)
-            outputs = [y for of_worker in in_workers(predicted, n, alone) for y in of_worker]
+            outputs = [
+                y for of_worker in run_in_workers(predict_share, n, alone) for y in of_worker
+            ]
         if len(outputs) == 1:
             return outputs[0]
         with guard_computation(backend, len(batch)):
             return array_module(outputs[0]).concatenate(outputs)
 
-    def _sharing(self, snapshot: Snapshot, batch: Batch) -> tuple[str, int, int, float]:
+    def _share_work(self, snapshot: Snapshot, batch: Batch) -> tuple[str, int, int, float]:
         """Return the backend, how many workers share a batch, or threads a call, and its cost."""
         backend, samples, length = snapshot.backend, len(batch), batch.n_tokens
         seconds = snapshot.cost.seconds(samples, length)
@@ -239,10 +241,10 @@ def micro_batches_of_worker(
     Unless `masked`, samples without padding lose their mask.
     """
     if counts is None:
-        return [MicroBatch(batch if masked else without_full_mask(batch))]
+        return [MicroBatch(batch if masked else drop_full_mask(batch))]
     shard, rows = batch.shard, list(rows_of_worker(k, n, len(batch), most))
     rows_together = batch.select(slice(rows[0].start, rows[-1].stop))
-    rows_together = rows_together if masked else without_full_mask(rows_together)
+    rows_together = rows_together if masked else drop_full_mask(rows_together)
     total = (float(counts.sum()) if shard is None else shard.total) or 1.0
     before, cut = 0, None
     if shard is not None:
@@ -268,7 +270,7 @@ def rows_of_worker(k: int, n: int, n_rows: int, most: int | None) -> Iterator[sl
         yield slice(first, min(first + size, stop))
 
 
-def without_full_mask(batch: Batch) -> Batch:
+def drop_full_mask(batch: Batch) -> Batch:
     """Return a batch without its mask if no token is padding, as is common in batches by length.
 
     Then layers need not look at a mask, which takes a few per cent of a short step.

@@ -135,7 +135,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def in_workers(
+def run_in_workers(
     compute: Callable[[int], Result], n: int, alone: AbstractContextManager[Any]
 ) -> list[Result]:
     """Return [compute(0), ..., compute(n - 1)], in threads; a single one in a context, here."""

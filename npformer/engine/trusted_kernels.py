@@ -57,7 +57,7 @@ def proven(name: str, char: str) -> bool:
                 _verdicts[key] = verdict(*key)
             known = _verdicts[key]
         if is_new and known["problems"]:
-            warnings.warn(in_words(known), stacklevel=2)
+            warnings.warn(describe_verdict(known), stacklevel=2)
     return name not in known["problems"] and "" not in known["problems"]
 
 
@@ -83,7 +83,7 @@ def verdict(dtype: str, precision: str, again: bool = False) -> Verdict:
     return new
 
 
-def in_words(verdict: Verdict) -> str:
+def describe_verdict(verdict: Verdict) -> str:
     """Return which kernels a verdict leaves out, and on what machine."""
     environment = ", ".join(f"{what} {value}" for what, value in verdict["about"].items())
     left_out = "; ".join(f"{name or 'all'} ({why})" for name, why in verdict["problems"].items())

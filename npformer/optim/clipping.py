@@ -67,7 +67,7 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
         if fast_clip is not None:
             return fast_clip(arrays[0], max_norm)
     norm = norm_together(arrays)
-    if on_host(norm) and not norm < math.inf:
+    if is_on_host(norm) and not norm < math.inf:
         raise largest(gradients)[1]
     factor = clipping_factor(norm, max_norm)
     for array in arrays:
@@ -101,7 +101,7 @@ def norm_together(arrays: list[Array]) -> Array:
     if not filled:
         return arrays[0].sum()
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        if on_host(filled[0]):
+        if is_on_host(filled[0]):
             total = sum((array * array).sum() for array in filled)
             info = np.finfo(total.dtype)
             # Far above the smallest number, so that no square that matters was rounded to 0.
@@ -121,7 +121,7 @@ def norm_after_scaling(arrays: list[Array]) -> Array:
     return scale * xp.sqrt(sum(((array / scale) ** 2).sum() for array in arrays))
 
 
-def on_host(x: Array) -> bool:
+def is_on_host(x: Array) -> bool:
     """Return whether an array is NumPy's, so that looking at it does not wait."""
     return isinstance(x, np.ndarray | np.generic)
 

@@ -236,7 +236,7 @@ class Moments:
         """Return the arrays, one of each kind, for one of the `buffers`."""
         arrays = self._arrays.get(name)
         if arrays is None or backend_of(x=arrays[0]) is not backend_of(theta=theta):
-            self.load(self._named(self._arrays) if self._arrays else {})
+            self.load(self._moments_by_name(self._arrays) if self._arrays else {})
         return self._arrays[name]
 
     def buffers(self) -> list[tuple[str, Array]]:
@@ -257,7 +257,7 @@ class Moments:
             name: tuple(np.array(to_numpy(x)) for x in arrays)
             for name, arrays in self._arrays.items()
         }
-        return self._named(on_host)  # a buffer comes from a GPU in one copy
+        return self._moments_by_name(on_host)  # a buffer comes from a GPU in one copy
 
     def misfit(self, arrays: Any) -> str:
         """Return why `load` cannot take these arrays; "" if it can."""
@@ -281,10 +281,10 @@ class Moments:
         for name, theta in self.buffers():
             self._arrays[name] = tuple(array_module(theta).zeros_like(theta) for _ in self.kinds)
         if named:
-            for name, x in self._named(self._arrays).items():
+            for name, x in self._moments_by_name(self._arrays).items():
                 x[...] = asarray(named[name], backend_of(x=x).name)
 
-    def _named(self, buffers: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
+    def _moments_by_name(self, buffers: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
         """Return what buffers hold for each parameter, under the names it is saved with."""
         named: dict[str, Array] = {}
         for buffer, arrays in buffers.items():

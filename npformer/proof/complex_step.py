@@ -52,10 +52,10 @@ class ComplexArray(np.ndarray):
             return _transform(function, *args, **kwargs)
         return _guard(super().__array_function__(function, types, args, kwargs))
 
-    def _refused(self) -> Any:
+    def _refuse(self) -> Any:
         raise NotAnalytic("a real or an imaginary part is not analytic")
 
-    real = imag = property(_refused)
+    real = imag = property(_refuse)
 
 
 class _Parts:
@@ -105,7 +105,7 @@ def _guard(result: Any) -> Any:
     return result
 
 
-def guarded(x: np.ndarray) -> np.ndarray:
+def complex_copy(x: np.ndarray) -> np.ndarray:
     """Return a copy of `x` that can take a complex step."""
     return x.astype(np.complex128).view(ComplexArray)
 
@@ -113,8 +113,8 @@ def guarded(x: np.ndarray) -> np.ndarray:
 def derivative(run: Callable[[], tuple[Any, Any]], array: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Return the derivative of y along u, entry by entry, where run() gives (y, cache).
 
-    `run` reads `array`, which `guarded` made and which has the shape of u. Raises `NotAnalytic` if
-    the function does not run on complex numbers or returns real ones.
+    `run` reads `array`, which `complex_copy` made and which has the shape of u. Raises
+    `NotAnalytic` if the function does not run on complex numbers or returns real ones.
     """
     kept = array.copy()
     try:

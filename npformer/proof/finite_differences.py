@@ -142,7 +142,7 @@ class Probe:
             return None
         exact = analytic.copy()  # not computed at corners
         try:
-            with self.problem.converted(complex_step.guarded) as on_complex:
+            with self.problem.convert_arrays(complex_step.complex_copy) as on_complex:
                 x = on_complex.arrays[self.name]
                 for j in np.flatnonzero(~corners):
                     dy = complex_step.derivative(on_complex.forward, x, units[j])

@@ -156,12 +156,12 @@ def gradcheck(
     y, gradients, broken = check_rules(problem, v)
     floor = _smallest_scale(y, gradients)
 
-    def compared(name: str, gradient: np.ndarray) -> tuple[TensorReport, bool, str]:
+    def compare(name: str, gradient: np.ndarray) -> tuple[TensorReport, bool, str]:
         probe = Probe(problem, name, gradient, y, v, floor, tolerance, complex_tolerance)
         tensor = probe.check(rng, max_entries, directions)
         return tensor, tensor.passes(tolerance, complex_tolerance), probe.not_analytic
 
-    tensors, broken_by_tensors, not_analytic = _compare_tensors(problem, gradients, compared)
+    tensors, broken_by_tensors, not_analytic = _compare_tensors(problem, gradients, compare)
     broken += broken_by_tensors
     truth = {**gradients, "y": y}
     of_plain, broken_in_float32 = check_float32(problem, v, truth, isinstance(target, Layer))
@@ -211,11 +211,11 @@ def _smallest_scale(y: np.ndarray, gradients: Results) -> float:
 def _compare_tensors(
     problem: Problem,
     gradients: Results,
-    compared: Callable[[str, np.ndarray], tuple[TensorReport, bool, str]],
+    compare: Callable[[str, np.ndarray], tuple[TensorReport, bool, str]],
 ) -> tuple[list[TensorReport], list[str], str]:
     """Compare all gradients with differences; None is compared as zeros.
 
-    `compared` returns, of a name and a gradient, the report, whether it passes, and why there is no
+    `compare` returns, of a name and a gradient, the report, whether it passes, and why there is no
     complex step. Returns the reports, the broken rules, and why there is no complex step.
     """
     tensors: list[TensorReport] = []
@@ -226,7 +226,7 @@ def _compare_tensors(
         if gradient.shape != array.shape:
             broken.append(f"the gradient of {name} has shape {gradient.shape}, not {array.shape}")
             continue
-        tensor, passes, reason = compared(name, gradient)
+        tensor, passes, reason = compare(name, gradient)
         if name not in gradients and not passes:  # y depends on it
             broken.append(f"the backward pass returned None as the gradient of {name}")
             continue

@@ -26,7 +26,7 @@ class Problem:
     backward: Callable[..., dict[str, Any]]
     arrays: dict[str, np.ndarray]  # checked; gradcheck changes them in place
     constants: list[np.ndarray]  # other arrays, which no pass may change either
-    converted: Callable[[Convert], AbstractContextManager["Problem"]]  # on converted copies
+    convert_arrays: Callable[[Convert], AbstractContextManager["Problem"]]  # on converted copies
 
     def __post_init__(self) -> None:
         self._watched = [*self.arrays.values(), *self.constants]
@@ -34,7 +34,7 @@ class Problem:
 
     def convert_to_float32(self) -> AbstractContextManager["Problem"]:
         """The same on copies in float32."""
-        return self.converted(lambda x: x.astype("float32"))
+        return self.convert_arrays(lambda x: x.astype("float32"))
 
     def has_original_values(self) -> bool:
         """Whether all arrays have their original values."""
@@ -97,11 +97,11 @@ def layer_problem(
     constants += [x for x in of_tokens if x is not None]
 
     @contextmanager
-    def converted(convert: Convert) -> Iterator[Problem]:
+    def convert_arrays(convert: Convert) -> Iterator[Problem]:
         with parameters_as(layer, convert):
             yield layer_problem(layer, inputs, new_context, twin, convert)
 
-    return Problem(type(layer).__name__, forward, backward, arrays, constants, converted)
+    return Problem(type(layer).__name__, forward, backward, arrays, constants, convert_arrays)
 
 
 def _copy_arrays(
@@ -138,7 +138,7 @@ def pair_problem(
     Arrays of floats are copied by `convert`.
     """
     forward_pass, backward_pass = _pair_of(target)
-    bound = _bound(forward_pass, inputs, options)
+    bound = _bind(forward_pass, inputs, options)
     values, floats = _copy_arrays(bound.arguments.items(), convert)
     wrt = floats if wrt is None else _check_names(wrt, floats, _name(forward_pass))
 
@@ -157,10 +157,10 @@ def pair_problem(
         value for name, value in values.items() if isinstance(value, np.ndarray) and name not in wrt
     ]
 
-    def converted(convert: Convert) -> AbstractContextManager[Problem]:
+    def convert_arrays(convert: Convert) -> AbstractContextManager[Problem]:
         return nullcontext(pair_problem(target, inputs, options, wrt, convert))
 
-    return Problem(_name(forward_pass), forward, backward, arrays, constants, converted)
+    return Problem(_name(forward_pass), forward, backward, arrays, constants, convert_arrays)
 
 
 def _check_names(wrt: Sequence[str], floats: list[str], function: str) -> list[str]:
@@ -184,9 +184,7 @@ def _copy_generators(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _bound(
-    forward: Any, inputs: tuple[Any, ...], options: dict[str, Any]
-) -> inspect.BoundArguments:
+def _bind(forward: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> inspect.BoundArguments:
     """Return the arguments of a forward function by name."""
     try:
         signature = inspect.signature(forward)

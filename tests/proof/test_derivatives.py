@@ -11,7 +11,7 @@ import scipy.fft
 from npformer import functional as F
 from npformer import layers as L
 from npformer.proof.central_difference import STEP, Slopes, central_difference
-from npformer.proof.complex_step import NotAnalytic, _complex_world, derivative, guarded
+from npformer.proof.complex_step import NotAnalytic, _complex_world, complex_copy, derivative
 from npformer.proof.gradcheck import gradcheck
 from npformer.proof.report import COMPLEX_TOLERANCE, TOLERANCE
 
@@ -80,7 +80,7 @@ def function(forward):
 )
 def test_the_derivative_of_one_number_is_known(f, df):
     for value in (-2.0, -0.3, 0.7, 4.0):
-        x = guarded(np.array([value]))
+        x = complex_copy(np.array([value]))
         found = derivative(lambda x=x: (f(x), None), x, np.ones(1))
         np.testing.assert_allclose(found, df(np.array([value])), rtol=1e-15)
 
@@ -89,7 +89,7 @@ def test_the_derivative_of_one_number_is_known(f, df):
 def test_the_parts_of_a_fourier_transform_are_functions_of_real_numbers(rng, transform):
     x, u = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
     for part in ("real", "imag"):
-        array = guarded(x)
+        array = complex_copy(x)
         found = derivative(lambda a=array, p=part: (getattr(transform(a), p), None), array, u)
         np.testing.assert_allclose(found, getattr(transform(u), part), atol=1e-14)
 
@@ -100,7 +100,7 @@ def test_a_transform_keeps_its_arguments_there_and_back(rng):
     def twice(x):  # of other lengths, along another axis: if they are forgotten, this is x
         return scipy.fft.irfft(scipy.fft.rfft(x, 6, axis=0), 8, axis=0)
 
-    array = guarded(x)
+    array = complex_copy(x)
     found = derivative(lambda: (twice(array), None), array, u)
     np.testing.assert_allclose(found, twice(u), atol=1e-14)
 
@@ -153,7 +153,7 @@ def test_a_function_that_is_not_analytic_is_checked_by_differences(rng, forward,
 
 
 def test_the_step_is_taken_back_even_if_the_function_fails():
-    x = guarded(np.ones(3))
+    x = complex_copy(np.ones(3))
     with pytest.raises(NotAnalytic, match="does not run"):
         derivative(lambda: 1 / 0, x, np.ones(3))
     np.testing.assert_array_equal(np.asarray(x), np.ones(3) + 0j)

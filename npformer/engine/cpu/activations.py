@@ -17,7 +17,7 @@ import numpy as np
 
 from npformer.core import Array
 from npformer.engine.cpu.loops import exp
-from npformer.engine.cpu.normal import TAIL, bell, in_float64, log_odds, tail
+from npformer.engine.cpu.normal import TAIL, bell, compute_in_float64, log_odds, tail
 from npformer.engine.cpu.rows import EXP, FUSED, UNIT, leaf, pieces, scratch, zeros
 from npformer.functional.normal import FAR, normal_density, normal_distribution
 
@@ -26,7 +26,7 @@ FEW = 2048
 """
 
 
-def in_pieces(activate: Callable[..., None]) -> Callable[..., None]:
+def apply_in_chunks(activate: Callable[..., None]) -> Callable[..., None]:
     """Return passes that call ``activate(x, y, keep, space)`` for a piece of rows at a time.
 
     `space`, of shape (2, rows, width), is overwritten.
@@ -51,7 +51,7 @@ def _relu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 
 
 @leaf(_relu_loop, FUSED)
-@in_pieces
+@apply_in_chunks
 def bias_relu(x: Array, y: Array, keep: bool, space: Array) -> None:
     """Stands for `functional.relu`: y = max(0, x). The derivative is y > 0."""
     np.maximum(x, zeros(x.shape[-1], x.dtype), out=y)
@@ -79,7 +79,7 @@ def _gelu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 
 
 @leaf(_gelu_loop, FUSED)
-@in_pieces
+@apply_in_chunks
 def bias_gelu(x: Array, y: Array, keep: bool, space: Array) -> None:
     """Stands for `functional.gelu`: y = x Phi(x), and x becomes Phi(x) + x Phi'(x)."""
     if x.dtype.char != "f":
@@ -87,7 +87,7 @@ def bias_gelu(x: Array, y: Array, keep: bool, space: Array) -> None:
         slope = phi + x * normal_density(x) if keep else phi
         np.multiply(x, phi, out=y)
     elif x.size <= FEW:
-        y[...], slope = in_float64(x)
+        y[...], slope = compute_in_float64(x)
     else:
         _many_gelu(x, y, keep, space)
         return
@@ -97,7 +97,7 @@ def bias_gelu(x: Array, y: Array, keep: bool, space: Array) -> None:
 
 def _many_gelu(x: Array, y: Array, keep: bool, space: Array) -> None:
     far = np.flatnonzero(x < TAIL)
-    y_far, slope_far = in_float64(x.take(far))
+    y_far, slope_far = compute_in_float64(x.take(far))
     square, phi = space
     np.multiply(x, x, out=square)
     log_odds(square, out=phi)
@@ -144,7 +144,7 @@ def _gelu_tanh_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 
 
 @leaf(_gelu_tanh_loop, FUSED)
-@in_pieces
+@apply_in_chunks
 def bias_gelu_tanh(x: Array, y: Array, keep: bool, space: Array) -> None:
     """Stands for `functional.gelu` with tanh.
 
@@ -184,7 +184,7 @@ def _silu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 
 
 @leaf(_silu_loop, FUSED)
-@in_pieces
+@apply_in_chunks
 def bias_silu(x: Array, y: Array, keep: bool, space: Array) -> None:
     """Stands for `functional.silu`: y = x s, s = 1 / (1 + e^-x), and x becomes s + y (1 - s)."""
     s, _ = space
@@ -196,7 +196,7 @@ def bias_silu(x: Array, y: Array, keep: bool, space: Array) -> None:
         x += s
 
 
-@in_pieces
+@apply_in_chunks
 def bias_tanh(x: Array, y: Array, keep: bool, space: Array) -> None:
     """Stands for `functional.tanh`: y = tanh(x), and x becomes 1 - y^2."""
     np.tanh(x, out=y)

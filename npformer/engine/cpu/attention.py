@@ -8,7 +8,11 @@ import numpy as np
 
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.averaging import average_backward_in_tiles, average_in_tiles, by_head
+from npformer.engine.cpu.averaging import (
+    average_backward_in_tiles,
+    average_by_head,
+    average_in_tiles,
+)
 from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import FUSED, UNIT, leaf, map_fits, pieces, read_only, zeros
@@ -105,7 +109,7 @@ def attention_heads(
         return longest
 
     squares = reduce(np.maximum, context.in_parts(project, len(rows)))
-    query, key, value = by_head(qkv, batch, length, d_head, *columns.heads)
+    query, key, value = average_by_head(qkv, batch, length, d_head, *columns.heads)
     if columns.group > 1:
         key, _ = repeat_heads(key, columns.group)
         value, _ = repeat_heads(value, columns.group)
@@ -125,7 +129,7 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     rows, biases, W, scale, averaged, x_shape, columns, turns = cache
     (batch, length, _), context = x_shape, averaged[-1]
     dqkv = context.empty((len(rows), W.shape[1]), rows)
-    dquery, dkey, dvalue = by_head(dqkv, batch, length, columns.d_head, *columns.heads)
+    dquery, dkey, dvalue = average_by_head(dqkv, batch, length, columns.d_head, *columns.heads)
     if columns.group == 1:
         average_backward_in_tiles(dy, averaged, dquery, dkey, dvalue)
     else:

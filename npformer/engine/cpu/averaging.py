@@ -37,7 +37,7 @@ STORED = 512
 """Up to this length, `store=None` keeps the exponentials for the backward pass."""
 
 
-def by_head(
+def average_by_head(
     rows: Array, batch: int, length: int, d_head: int, *slices_of_heads: slice
 ) -> list[Array]:
     """Return views of heads that lie side by side, (batch, heads, length, d_head), by slice."""
@@ -107,7 +107,7 @@ def average_in_tiles(
                     sums += total
                     target *= total / divisors(sums)
                 total[...] = sums
-                p = exponentials.divided(p, sums, scratch)
+                p = exponentials.divide(p, sums, scratch)
             _accumulate(p, value[*group, keys], target, first)
 
     context.in_parts(compute, len(tiling.groups))

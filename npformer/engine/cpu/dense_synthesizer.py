@@ -13,7 +13,11 @@ import numpy as np
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.attention import add_bias, columns_of
-from npformer.engine.cpu.averaging import average_backward_in_tiles, average_in_tiles, by_head
+from npformer.engine.cpu.averaging import (
+    average_backward_in_tiles,
+    average_by_head,
+    average_in_tiles,
+)
 from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import UNIT, map_fits, pieces
@@ -57,7 +61,7 @@ def dense_heads(
 
     longest, _ = reduce(np.maximum, context.in_parts(project, len(rows)))
     columns = columns_of(n_heads, n_heads, d // n_heads)
-    query, value = by_head(hv, batch, length, columns.d_head, *columns.heads[:2])
+    query, value = average_by_head(hv, batch, length, columns.d_head, *columns.heads[:2])
     key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
     longest_key = longest_square(key.reshape(-1, d // n_heads), d // n_heads)
     y = context.empty((batch, length, d), x)
@@ -77,7 +81,7 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dhv = context.empty(hv.shape, hv)
     dkey = context.empty((1, n_heads, length, d // n_heads), hv)
     columns = columns_of(n_heads, n_heads, d // n_heads)
-    dquery, dvalue = by_head(dhv, batch, length, columns.d_head, *columns.heads[:2])
+    dquery, dvalue = average_by_head(dhv, batch, length, columns.d_head, *columns.heads[:2])
     dbias = average_backward_in_tiles(dy, averaged, dquery, dkey, dvalue)
     dW2, db2 = np.zeros_like(W2), np.zeros_like(b2)
     # The keys are UNIT W2^T and dkey is UNIT times too large: the two factors cancel.

@@ -50,7 +50,7 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
     return looked_up @ dy.reshape(n, d_model)
 
 
-def by_rows(dy: Array, ids: Array, table: Array) -> bool:
+def add_by_rows(dy: Array, ids: Array, table: Array) -> bool:
     """Return whether gradients are added only to the rows that occur."""
     return add_to_rows.compiled or dy.size <= FEW or ROWS * ids.size <= len(table)
 

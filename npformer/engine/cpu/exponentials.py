@@ -102,7 +102,7 @@ class Exponentials:
             e[...] = block
         return e, sums
 
-    def divided(self, e: Array, sums: Array, scratch: Array) -> Array:
+    def divide(self, e: Array, sums: Array, scratch: Array) -> Array:
         """Return weights: a tile, without whole rows, divided by `divisors` of its rows' sums."""
         out = e if self.stored is None else corner(scratch, e.shape)
         return np.divide(e, divisors(sums), out=out)
@@ -116,7 +116,7 @@ class Exponentials:
             e = self.stored[*group, queries, keys]
         if self.tiling.whole_rows:
             return e
-        return self.divided(e, self.totals[*group, queries], scratch)
+        return self.divide(e, self.totals[*group, queries], scratch)
 
     def _scores(self, tile: Tile, scratch: Array) -> Array:
         group, (queries, keys, _, _, _) = tile

@@ -49,7 +49,7 @@ def log_odds(square: Array, out: Array) -> None:
     out += EXPONENT[0]
 
 
-def in_float64(x: Array) -> tuple[Array, Array]:
+def compute_in_float64(x: Array) -> tuple[Array, Array]:
     """Return gelu(x) and its derivative for float32 numbers, both right to the last digit."""
     z = x.astype(np.float64)
     phi = ndtr(z)

@@ -23,10 +23,10 @@ from npformer.engine.context import EngineContext
 from npformer.engine.gpu.heads import (
     Sizes,
     heads_to_rows,
-    masked_softmax,
     padding_of,
     rows_to_heads,
     softmax_backward_in_place,
+    softmax_of_scores,
 )
 from npformer.engine.gpu.source import contiguous
 from npformer.engine.gpu.sums import column_sums
@@ -143,7 +143,7 @@ def _weights(
     scores = _part(query, heads, queries) @ _part(key_turned, heads)
     head = heads if isinstance(heads, int) else heads.start or 0
     first = head * length + (queries.start or 0)
-    masked_softmax(scores, batch, length, mask=mask, causal=causal, first=first)
+    softmax_of_scores(scores, batch, length, mask=mask, causal=causal, first=first)
     return scores
 
 

@@ -13,10 +13,10 @@ from npformer.engine.context import EngineContext
 from npformer.engine.gpu.feed_forward import FEED_FORWARD
 from npformer.engine.gpu.heads import (
     heads_to_rows,
-    masked_softmax,
     padding_of,
     rows_to_heads,
     softmax_backward_in_place,
+    softmax_of_scores,
 )
 from npformer.engine.gpu.source import contiguous
 from npformer.engine.gpu.sums import Columns, column_sums
@@ -53,7 +53,7 @@ def dense_heads(
     (hidden, value, _), _ = rows_to_heads(hv, sizes, plain=(0, 1), mask=mask, **split)
     scores = hidden.reshape(n_heads, batch * length, -1) @ contiguous(W2[..., :length])
     weights = scores.reshape(n_heads * batch, length, length)
-    masked_softmax(weights, batch, length, mask=mask, causal=causal, bias=b2)
+    softmax_of_scores(weights, batch, length, mask=mask, causal=causal, bias=b2)
     y = heads_to_rows((weights @ value,), sizes).reshape(x.shape)
     return y, (rows, W, split, hv, W2, weights, mask, sizes)
 

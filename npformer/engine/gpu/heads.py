@@ -103,7 +103,7 @@ def padding_of(context: EngineContext, batch: int, length: int) -> Array | None:
     return contiguous(context.mask)
 
 
-def masked_softmax(
+def softmax_of_scores(
     scores: Array,
     batch: int,
     queries: int,

@@ -112,7 +112,7 @@ class Answer:
         except (Stuck, NotBegun, KeyboardInterrupt):
             raise
         except BaseException as error:  # a reader's file may call sys.exit
-            raise self.in_words(error) from error
+            raise self.describe(error) from error
         finally:
             sys.setprofile(profile)
 
@@ -127,7 +127,7 @@ class Answer:
         if self.path in (frame.f_code.co_filename, caller.f_code.co_filename):
             self.calls[f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}"] += 1
 
-    def borrowed_names(self, given: Iterable[Any]) -> list[str]:
+    def names_borrowed(self, given: Iterable[Any]) -> list[str]:
         """Return which functions of npformer the file called, except those it was given."""
         allowed = [f"{getattr(f, '__module__', '')}.{getattr(f, '__name__', '')}" for f in given]
         return sorted(name for name in set(self.calls) - set(allowed) if name.startswith(OURS))
@@ -143,7 +143,7 @@ class Answer:
         rest = [f"... and so on, {self.printed.written} characters"] if long else []
         return "\n".join(lines[:MOST_LINES] + rest)
 
-    def in_words(self, error: BaseException) -> Exception:
+    def describe(self, error: BaseException) -> Exception:
         """Return an error of the reader's code in words."""
         number = self._number(traceback.extract_tb(error.__traceback__))
         if isinstance(error, NotImplementedError) and number is not None:

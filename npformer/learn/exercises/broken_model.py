@@ -8,8 +8,8 @@ import numpy as np
 from npformer.core import Context
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.invariants import failing_invariants
-from npformer.learn.exercises.trials import failed_report
+from npformer.learn.exercises.invariants import broken_invariants
+from npformer.learn.exercises.trials import report_of_failure
 from npformer.proof.cases.case import draw
 
 PARTS = ("MyLayerNorm", "MyDropout", "MyAttention", "MyBlock")
@@ -23,15 +23,15 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     """Run the museum's invariants on the model, and gradcheck on a block of it."""
     answer.listening = False
     model = answer.call(answer.function("build"))
-    _built_from(model, answer)
+    _build(model, answer)
     for i, array in enumerate(model.parameters().values()):
         array += 0.3 * draw(*array.shape, seed=i)  # a fresh gamma is 1, a fresh bias 0
-    problems = failing_invariants(answer, model, *exercise.invariants)
+    problems = broken_invariants(answer, model, *exercise.invariants)
     plain = copy.deepcopy(model)
     for block in plain.encoder.blocks:
         block.mixer.causal = False
         block.mixer_dropout.rate = block.feed_forward_dropout.rate = 0.0
-    problems += failing_invariants(answer, plain, WITHOUT_DROPOUT, WITHOUT_ORDER)
+    problems += broken_invariants(answer, plain, WITHOUT_DROPOUT, WITHOUT_ORDER)
     problems += _expectation(model, answer)
     problems += _gradients(model, answer)
     if problems:
@@ -40,7 +40,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     return problems
 
 
-def _built_from(model: Any, answer: Answer) -> None:
+def _build(model: Any, answer: Answer) -> None:
     """Check that the model has the file's own parts, and not stock ones."""
     kinds = {type(layer).__name__ for _, layer in model.layers()}
     if missing := [name for name in PARTS if name not in kinds or name not in answer.names]:
@@ -68,7 +68,7 @@ def _gradients(model: Any, answer: Answer) -> list[str]:
     x = draw(2, 3, 8)
     problems = []
     for training, when in ((False, "at evaluation"), (True, "in training")):
-        report = failed_report(
+        report = report_of_failure(
             answer,
             block,
             x,

@@ -26,7 +26,7 @@ COUNTS = {"the batch size": 3.0, "the length": 8.0}
 ENOUGH = 0.95
 
 
-def unsolved(exercise: Exercise, answer: Answer) -> list[str]:
+def exercises_to_solve(exercise: Exercise, answer: Answer) -> list[str]:
     """Return which of the files that the encoder uses are still to do, in words."""
     files = _files(exercise, answer)
     to_do = [part_of_encoder.stem for part_of_encoder, path in files if is_open(path)]
@@ -70,7 +70,7 @@ def _judge_files(exercise: Exercise, answer: Answer) -> tuple[list[str], list[st
     wrong: list[str] = []
     borrowed: list[str] = []
     for part_of_encoder, path in _files(exercise, answer):
-        assert path is not None, "`unsolved` comes first"
+        assert path is not None, "`exercises_to_solve` comes first"
         text, places = source_of(path)
         state = judge(part_of_encoder, Answer(text, str(path), places)).state
         check = f"`npformer exercises check {part_of_encoder.name}`"
@@ -139,7 +139,7 @@ class Marking:
         return next((says for says, result in mistakes if same(got, result)), "")
 
     def _check_logits(self) -> None:
-        logits = self._checked_logits()
+        logits = self._logits_of_answer()
         p = self.p
         if says := self._mistake(logits, lambda names: names.encoder(X, p)[0]):
             raise Stuck(f"encoder: {says}")
@@ -152,7 +152,7 @@ class Marking:
             )
         self.answer.notes = ["right so far: the logits"]
 
-    def _checked_logits(self) -> Any:
+    def _logits_of_answer(self) -> Any:
         """Return the logits after checking their shape, and that no parameter was changed."""
         before = copy.deepcopy(self.p)
         result = self.encoder(X, self.p)
@@ -187,7 +187,7 @@ class Marking:
     def _check_gradients(self) -> None:
         """Compare with slopes, from the loss backwards: one mistake spoils all below."""
         p = self.p
-        gradients = self._checked_gradients()
+        gradients = self._gradients_of_answer()
         self.answer.listening = False  # thousands of calls follow
         right: list[str] = []
         for name in reversed(p):
@@ -205,7 +205,7 @@ class Marking:
         self.answer.listening = True
         self.answer.notes = ["right so far: the logits and the gradients"]
 
-    def _checked_gradients(self) -> dict[str, Any]:
+    def _gradients_of_answer(self) -> dict[str, Any]:
         """Return the gradients after checking that there is one of each parameter."""
         _, cache = self.encoder(X, self.p)
         gradients = self.encoder_backward(DLOGITS.copy(), cache)

@@ -55,7 +55,7 @@ class Exercise:
     trials: Sequence[Any] = ()  # arguments of the function, as `Trial`
     made: Callable[[Any], Any] = lambda own: own  # of what is written: what invariants are for
     seconds: float = 20.0  # how long an answer may run
-    unsolved: Mark = lambda exercise, answer: []  # what to do first, in words
+    exercises_to_solve: Mark = lambda exercise, answer: []  # what to do first, in words
     uses: "Mapping[str, Exercise]" = field(default_factory=dict)  # whose files it calls, by name
 
     @functools.cached_property
@@ -68,7 +68,7 @@ class Exercise:
     @property
     def blank(self) -> str:
         """The file as readers get it."""
-        text = self.with_foot(self.solved)
+        text = self.add_foot(self.solved)
         for bug in self.breaks:
             text = text.replace(bug.right, bug.wrong)
         return BLANK.sub(r"\1raise NotImplementedError  # your code\n", text)
@@ -76,9 +76,9 @@ class Exercise:
     @property
     def solution(self) -> str:
         """The file with the solution in place of the blank."""
-        return BLANK.sub(r"\2", self.with_foot(self.solved))
+        return BLANK.sub(r"\2", self.add_foot(self.solved))
 
-    def with_foot(self, text: str) -> str:
+    def add_foot(self, text: str) -> str:
         """Return a file that says at the end of its docstring how it is checked."""
         question, end, rest = text.partition('\n"""\n')
         assert end, f"{self.name} begins with a docstring"

@@ -42,7 +42,7 @@ def start(
             if not force:
                 lines.append(f"{path.name} was changed, so it stays as it is")
                 continue
-            old = _kept_name(path)
+            old = _name_to_keep(path)
             path.rename(old)
             lines.append(f"{path.name} is written anew; what you had is in {old.name}")
         _write_blank(path, name)
@@ -59,7 +59,7 @@ def _write_blank(path: Path, name: str) -> None:
     write_whole(path, text.encode(), overwrite=False)
 
 
-def _kept_name(path: Path) -> Path:
+def _name_to_keep(path: Path) -> Path:
     """Return a free name for what a reader had: another one each time."""
     names = chain([f"{path.name}.old"], (f"{path.name}.old{n}" for n in count(2)))
     return next(path.with_name(name) for name in names if not os.path.lexists(path.parent / name))

@@ -9,8 +9,8 @@ import numpy as np
 
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.invariants import failing_invariants
-from npformer.learn.exercises.trials import Trial, as_tuple, check_returned, check_trials, faults
+from npformer.learn.exercises.invariants import broken_invariants
+from npformer.learn.exercises.trials import Trial, check_returned, check_trials, faults, tuple_of
 
 
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
@@ -18,7 +18,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     function = answer.function(exercise.name)
     check_trials(exercise.trials, partial(_check, exercise, answer, function))
     answer.listening = False
-    return failing_invariants(answer, exercise.made(function), *exercise.invariants)
+    return broken_invariants(answer, exercise.made(function), *exercise.invariants)
 
 
 def _check(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> None:
@@ -30,9 +30,9 @@ def _check(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> None:
 
     def compute(solution: types.SimpleNamespace) -> tuple[np.ndarray, ...]:
         function = getattr(solution, exercise.name)
-        return tuple(map(np.array, as_tuple(function(*copy.deepcopy(trial.inputs)), names)))
+        return tuple(map(np.array, tuple_of(function(*copy.deepcopy(trial.inputs)), names)))
 
-    faults_by_name = faults(exercise, [*map(as_array, as_tuple(result, names))], compute)
+    faults_by_name = faults(exercise, [*map(to_array_of_floats, tuple_of(result, names))], compute)
     if any(faults_by_name.values()):
         raise Stuck(*filter(None, faults_by_name.values()))
     pairs = zip(trial.inputs, inputs, strict=True)
@@ -40,7 +40,7 @@ def _check(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> None:
         raise Stuck("the values are right, but an array that came in was changed in place")
 
 
-def as_array(found: Any) -> Any:
+def to_array_of_floats(found: Any) -> Any:
     """Return a list of numbers as an array, and anything else as it is."""
     try:
         return np.array(found) if isinstance(found, list | tuple) else found

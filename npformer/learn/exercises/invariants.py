@@ -9,7 +9,7 @@ from npformer.optim import Adam
 from npformer.optim.optimizer import Buffer
 
 
-def failing_invariants(answer: Answer, thing: Any, *names: str) -> list[str]:
+def broken_invariants(answer: Answer, thing: Any, *names: str) -> list[str]:
     """Return, in words, which of these invariants a thing breaks, without saying where."""
     problems = []
     for name in names:

@@ -197,7 +197,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "adam_update": {"made": adam_by},
     "own_mixer": {"mark": mixer.mark},
     "broken_model": {"mark": broken_model.mark},
-    "own_encoder": {"mark": encoder.mark, "unsolved": encoder.unsolved},
+    "own_encoder": {"mark": encoder.mark, "exercises_to_solve": encoder.exercises_to_solve},
 }
 """Arguments of `Exercise` that are not the usual ones."""
 

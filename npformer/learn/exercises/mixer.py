@@ -8,7 +8,7 @@ from npformer.core import Array, Context, Gradients, a_type
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.invariants import failing_invariants
+from npformer.learn.exercises.invariants import broken_invariants
 from npformer.learn.exercises.trials import check_returned, pass_gradcheck, slopes
 from npformer.mixers import Mixer, MixerSettings
 from npformer.proof.cases.case import draw, keep
@@ -36,7 +36,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     marking.check_gradients(MASK, AGAIN)
     pass_gradcheck(answer, " without a mask", "", marking.mixer, X)
     pass_gradcheck(answer, " with a mask", "", marking.mixer, X, mask=MASK)
-    return failing_invariants(answer, marking.mixer, "padding_changes_no_kept_token")
+    return broken_invariants(answer, marking.mixer, "padding_changes_no_kept_token")
 
 
 class Marking:
@@ -77,7 +77,7 @@ class Marking:
             if not np.isfinite(y).all():
                 raise Stuck("y holds NaN or infinity, without any padding")
 
-    def moved(self, x: Array, y: Array, mask: Array | None = None) -> Array:
+    def change_at(self, x: Array, y: Array, mask: Array | None = None) -> Array:
         """Return which tokens are not those of y, for another x."""
         far = np.abs(self.run(x, mask)[0] - y).max(axis=-1)
         return np.asarray(far > TOLERANCE)
@@ -90,14 +90,14 @@ class Marking:
             for seed in (j + 20, j + 40):
                 other = X.copy()
                 other[:, j] += draw(8, seed=seed)
-                depends[:, :, j] |= self.moved(other, y, mask)
+                depends[:, :, j] |= self.change_at(other, y, mask)
         return depends
 
     def check_mixing(self) -> None:
         """Check that tokens of a sequence see each other, and sequences do not."""
         other = X.copy()
         other[1] += draw(4, 8, seed=9)
-        if self.moved(other, self.run(X)[0])[[0, 2]].any():
+        if self.change_at(other, self.run(X)[0])[[0, 2]].any():
             says = "a change of the second changed the others"
             raise Stuck(f"one sequence of the batch sees another: {says}")
         if not (self.dependences() & ~np.eye(4, dtype=bool)).any():
@@ -128,9 +128,9 @@ class Marking:
         """Check that nothing at padding reaches tokens, in both directions."""
         y, _ = self.run(X, MASK)
         loud = np.where(MASK[..., None], X, 100.0)
-        if self.moved(loud, y, MASK)[MASK].any():
+        if self.change_at(loud, y, MASK)[MASK].any():
             raise Stuck("the mask is forgotten: a token changes when the numbers at padding do")
-        if self.moved(X[1:2, :2], y[1:2, :2]).any():
+        if self.change_at(X[1:2, :2], y[1:2, :2]).any():
             raise Stuck("a padded sequence gives other values than alone, without its padding")
         y, cache = self.run(np.where(MASK[..., None], X, np.nan), MASK)
         if not np.isfinite(y[MASK]).all():

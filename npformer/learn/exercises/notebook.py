@@ -26,10 +26,12 @@ def from_source(text: str, name: str) -> str:
     for heading, code in zip(sections[::2], sections[1::2], strict=True):
         cells += [("markdown", f"## {heading}"), ("code", code)]
     check = "## Check\nSave the notebook first: what is marked is the file."
-    return of_cells([*cells, ("markdown", check), ("code", f"!npformer exercises check {name}")])
+    return notebook_of_cells(
+        [*cells, ("markdown", check), ("code", f"!npformer exercises check {name}")]
+    )
 
 
-def of_cells(cells: list[tuple[str, str]]) -> str:
+def notebook_of_cells(cells: list[tuple[str, str]]) -> str:
     """Return the notebook of (kind, text), of which the kind is "markdown" or "code"."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook = {

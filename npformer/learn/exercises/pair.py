@@ -12,14 +12,14 @@ import numpy as np
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import same
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.invariants import failing_invariants
+from npformer.learn.exercises.invariants import broken_invariants
 from npformer.learn.exercises.trials import (
     Trial,
-    as_tuple,
     check_returned,
     check_trials,
     faults,
     pass_gradcheck,
+    tuple_of,
 )
 
 ROUNDING, SINGLE = 1e-12, 1e-9
@@ -37,7 +37,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     marking.check_dtype(exercise.trials[0])
     for trial in exercise.trials:
         pass_gradcheck(answer, "", f" for {trial.label}", marking.own, *trial.inputs)
-    return failing_invariants(answer, exercise.made(marking.own), *exercise.invariants)
+    return broken_invariants(answer, exercise.made(marking.own), *exercise.invariants)
 
 
 class Marking:
@@ -53,7 +53,7 @@ class Marking:
         """Compare values with those of the solution and of typical mistakes."""
         y, _ = getattr(self.solved, self.names[0])(*copy.deepcopy(trial.inputs))
         dy = upstream(y)
-        result = as_tuple(self._backward(trial, dy, y), self.gradients)
+        result = tuple_of(self._backward(trial, dy, y), self.gradients)
         right, ones = (
             self._run(trial, gradient, self.solved) for gradient in (dy, np.ones_like(dy))
         )
@@ -110,14 +110,14 @@ class Marking:
         """Return the gradients that the right pair, or a mistake, gives."""
         forward, backward = (getattr(solution, name) for name in self.names)
         _, cache = forward(*copy.deepcopy(trial.inputs))
-        return as_tuple(backward(np.array(dy), cache), self.gradients)
+        return tuple_of(backward(np.array(dy), cache), self.gradients)
 
     def check_dtype(self, trial: Trial) -> None:
         """Check that float32 stays float32."""
         inputs = tuple(map(_single, copy.deepcopy(trial.inputs)))
         y, cache = self.answer.call(self.own[0], *inputs)
         result = self.answer.call(self.own[1], _single(upstream(y)), cache)
-        for name, gradient in zip(self.gradients, as_tuple(result, self.gradients), strict=True):
+        for name, gradient in zip(self.gradients, tuple_of(result, self.gradients), strict=True):
             if (dtype := np.asarray(gradient).dtype) != np.float32:
                 raise Stuck(
                     f"{name} is right in float64, but where all arrays are float32 it comes out as "

@@ -26,7 +26,7 @@ def judge(exercise: Exercise, answer: Answer) -> Verdict:
     """Run an answer in this process, and mark it."""
     if is_untouched(exercise, answer.text):
         return Verdict(NOT_BEGUN)
-    if first := exercise.unsolved(exercise, answer):
+    if first := exercise.exercises_to_solve(exercise, answer):
         return Verdict(UNFINISHED, first)
     try:
         answer.run()
@@ -38,18 +38,18 @@ def judge(exercise: Exercise, answer: Answer) -> Verdict:
         problems = [*stuck.args]
     if problems:
         return Verdict(WRONG, problems, answer.prints())
-    notes = by_others(exercise, answer)
+    notes = judge_by_others(exercise, answer)
     state = NOT_BY_HAND if notes else answer.state
     return Verdict(state, [*notes, *answer.notes], answer.prints())
 
 
-def by_others(exercise: Exercise, answer: Answer) -> list[str]:
+def judge_by_others(exercise: Exercise, answer: Answer) -> list[str]:
     """Return, in words, how a right answer came about, if not by the reader's own formula."""
     lines = exercise.blank.splitlines()
     imports = exercise.run(
         "\n".join(line for line in lines if line.startswith(("import ", "from ")))
     )
-    borrowed = answer.borrowed_names(vars(imports).values())
+    borrowed = answer.names_borrowed(vars(imports).values())
     notes = [f"it calls {name}; can you do without?" for name in borrowed]
     return [*notes, answer.differences] if answer.differences else notes
 

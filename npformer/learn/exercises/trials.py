@@ -85,7 +85,7 @@ def faults(
     return faults_by_name
 
 
-def as_tuple(found: Any, names: list[str]) -> tuple[Any, ...]:
+def tuple_of(found: Any, names: list[str]) -> tuple[Any, ...]:
     """Return what a function with these results returned: if several, it is a tuple already."""
     return found if len(names) > 1 else (found,)
 
@@ -117,7 +117,7 @@ def slopes(compute: Callable[[], Array], array: Array, dy: Array) -> Array:
     return gradient
 
 
-def failed_report(
+def report_of_failure(
     answer: Answer, thing: Any, *inputs: Any, **options: Any
 ) -> GradcheckReport | None:
     """Return gradcheck's report on what a reader wrote; None if it finds nothing."""
@@ -131,6 +131,6 @@ def pass_gradcheck(
     answer: Answer, when: str, beside: str, thing: Any, *inputs: Any, **options: Any
 ) -> None:
     """Let gradcheck have the last word: raise Stuck if it finds something."""
-    if (report := failed_report(answer, thing, *inputs, **options)) is not None:
+    if (report := report_of_failure(answer, thing, *inputs, **options)) is not None:
         error = f"a relative error of {report.error:.1e}{beside}"
         raise Stuck(*(f"gradcheck{when}: {says}" for says in report.broken_rules or [error]))

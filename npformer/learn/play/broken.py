@@ -84,7 +84,7 @@ def angles(
     angles_of_groups = []
     for group in of:
         names = [name for name in group if name in right_gradients and name in wrong_gradients]
-        angle = _angle(_joined(right_gradients, names), _joined(wrong_gradients, names))
+        angle = _angle(_join(right_gradients, names), _join(wrong_gradients, names))
         angles_of_groups.append(angle)
     return angles_of_groups
 
@@ -97,7 +97,7 @@ def _flat_gradients(model: SequenceClassifier, x: Any, y: Any) -> dict[str, np.n
     return {name: np.asarray(g, "float64").ravel() for name, g in gradients.items()}
 
 
-def _joined(vectors: dict[str, np.ndarray], names: list[str]) -> np.ndarray:
+def _join(vectors: dict[str, np.ndarray], names: list[str]) -> np.ndarray:
     """Return the named vectors as one; a 0 if no name is given."""
     return np.concatenate([vectors[name] for name in names] or [np.zeros(1)])
 

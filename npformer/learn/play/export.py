@@ -24,8 +24,8 @@ from npformer.layers import FFNS, NORMS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
 from npformer.learn.play.broken import SequenceClassifierWithBug, described
 from npformer.learn.play.bundle import bundle, read
-from npformer.learn.play.model_answers import Names, answer_of, shown_sample
-from npformer.learn.play.tensors import packed
+from npformer.learn.play.model_answers import Names, answer_of, sample_to_show
+from npformer.learn.play.tensors import pack
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
 from npformer.models.trainable import SequenceClassifier
@@ -91,11 +91,11 @@ class NotRunnableError(ValueError):
 def export_page(
     path: str | os.PathLike[str], model: Any, *, overwrite: bool = False, **what: Any
 ) -> Path:
-    """Write the page of a run to a file, and return its path; `what` is as in `exported`.
+    """Write the page of a run to a file, and return its path; `what` is as in `page_of_model`.
 
     With `overwrite`, an existing file is replaced.
     """
-    return write_page(path, partial(exported, model, **what), overwrite=overwrite)
+    return write_page(path, partial(page_of_model, model, **what), overwrite=overwrite)
 
 
 def write_page(
@@ -109,7 +109,7 @@ def write_page(
     return path
 
 
-def exported(
+def page_of_model(
     model: Any,
     *,
     run: Mapping[str, Any],
@@ -162,9 +162,9 @@ def exported(
         "model": runs,
         "why": why,
         "run": state,
-        "points": thinned(points),
+        "points": thin_out(points),
         "bug": state["bug"] and described(state["bug"]),
-        "samples": shown_samples(model, data, texts, names, runs=runs is not None),
+        "samples": samples_to_show(model, data, texts, names, runs=runs is not None),
         "tokens": names.tokens if writable else None,
         "tokenizer": spelling,
         "ink": ink,
@@ -180,13 +180,13 @@ def exported(
     return re.sub(r"\{\{(\w+)\}\}", lambda found: replacements[found[1]], read("export.html"))
 
 
-def in_words(accuracy: float, alone: float | None) -> str:
+def describe_settings(accuracy: float, alone: float | None) -> str:
     """Return an accuracy, and beside it that of one answer for all, if it is known."""
     words = f"{100 * accuracy:.1f}\xa0% right on data that it was not trained on"
     return words if alone is None else f"{words}; always the same answer: {100 * alone:.1f}\xa0%"
 
 
-def thinned(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def thin_out(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return some points of long curves, including all that end an epoch."""
     every = 1 + len(points) // MOST_POINTS
     return [p for k, p in enumerate(points) if k % every == 0 or p.get("accuracy") is not None]
@@ -213,7 +213,7 @@ def model_file(model: Any) -> dict[str, Any]:
         if options.get("approximate") == "tanh":
             settings[setting] = "gelu_tanh"
     tensors = {
-        name: {"shape": list(parameter.shape), "data": packed(to_numpy(parameter.value))}
+        name: {"shape": list(parameter.shape), "data": pack(to_numpy(parameter.value))}
         for name, parameter in model.named_parameters().items()
     }
     return {"config": config, "arguments": arguments, "tensors": tensors}
@@ -245,7 +245,7 @@ def check_known(setting: str, name: str) -> None:
         raise NotRunnableError(f"its {setting} {name!r} is not among those that do.")
 
 
-def shown_samples(
+def samples_to_show(
     model: Any, data: Any, texts: Sequence[str] | None, names: Names, *, runs: bool
 ) -> list[dict[str, Any]]:
     """Return the first samples; if the model does not run in a page, with its answers."""
@@ -257,7 +257,7 @@ def shown_samples(
         one = np.asarray(to_numpy(x[i]))
         if mask is not None:
             one = one[np.asarray(to_numpy(mask[i]))]
-        sample = shown_sample(model, names, i, one, y[i], texts[i] if texts else None)
+        sample = sample_to_show(model, names, i, one, y[i], texts[i] if texts else None)
         if runs:
             sample["x"] = one.tolist()
         else:

@@ -102,7 +102,7 @@ def estimator_names(estimator: Any) -> Names:
     return Names(classes=named, tokenizer=getattr(estimator, "tokenizer_", None))
 
 
-def shown_sample(
+def sample_to_show(
     model: Any, names: Names, i: int, x: np.ndarray, y: Any, text: str | None = None
 ) -> dict[str, Any]:
     """Return sample i without padding: its right answer, and its words and text, or its picture."""

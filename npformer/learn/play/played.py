@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from npformer.learn.play.export import N_SAMPLES, exported, in_words, write_page
+from npformer.learn.play.export import N_SAMPLES, describe_settings, page_of_model, write_page
 from npformer.learn.play.folder import SETTINGS, Folder, settings_of
 from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.trained import INK, trained
@@ -35,11 +35,11 @@ def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     facts = {"step": f"{state.step} of {state.n_steps * state.epochs}"}
     measured = [p["accuracy"] for p in points if p["accuracy"] is not None]
     if measured:
-        facts["accuracy"] = in_words(measured[-1], work.alone)
+        facts["accuracy"] = describe_settings(measured[-1], work.alone)
     rows = slice(0, N_SAMPLES)
     shown: dict[str, Any] = {"data": work.shown(rows), "texts": work.texts(rows)}
     shown |= {"ink": INK, "facts": facts}
-    return {"html": exported(now.plain, run=run, points=points, names=work.names, **shown)}
+    return {"html": page_of_model(now.plain, run=run, points=points, names=work.names, **shown)}
 
 
 def export_folder(
@@ -60,7 +60,7 @@ def page_of_folder(folder: str | os.PathLike[str]) -> str:
     if names := [*Folder(folder).shown()]:  # of a page: the first that it shows
         return page_of_run(folder / names[0])
     model, what = trained(folder)
-    return exported(model, **what)
+    return page_of_model(model, **what)
 
 
 def page_of_run(place: Path) -> str:

@@ -194,7 +194,7 @@ class Runs:
             with suppress(EOFError, OSError):
                 while True:
                     self._loop.call_soon_threadsafe(self._take, run, run.pipe.recv())
-            self._loop.call_soon_threadsafe(self._gone, run)
+            self._loop.call_soon_threadsafe(self._is_gone, run)
 
     def _take(self, run: Run, message: dict[str, Any]) -> None:
         if self.runs.get(run.name) is not run:  # another one has its name now
@@ -214,7 +214,7 @@ class Runs:
             run.told |= {name: value for name, value in message.items() if name != "event"}
             self.tell_all()
 
-    def _gone(self, run: Run) -> None:
+    def _is_gone(self, run: Run) -> None:
         for waiting in run.waiting.values():
             if not waiting.done():
                 waiting.set_exception(ValueError(f"{run.name} has ended; expected a running one"))

@@ -243,7 +243,7 @@ class Server(uvicorn.Server):
             raise ValueError(f"the message is not JSON ({error}); expected an object") from error
         if not isinstance(values, dict):
             raise TypeError(f"the message is {a_type(values)}; expected an object")
-        return _sent(await self._answer(request.path_params["name"], values))
+        return _send_file(await self._answer(request.path_params["name"], values))
 
     async def _answer(self, name: str, values: dict[str, Any]) -> Any:
         """Return what the page asks for."""
@@ -279,7 +279,9 @@ async def _body(request: Request) -> bytes:
     return bytes(body)
 
 
-def _sent(values: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def _send_file(
+    values: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
     return Response(written(values), status, headers, "application/json")
 
 
@@ -292,7 +294,7 @@ async def _wrong(request: Request, error: Exception) -> Response:
         words = "the message is nested too deeply; expected an object of a few levels"
     elif isinstance(error, HTTPException):
         status, words, headers = error.status_code, error.detail, error.headers
-    return _sent({"error": words}, status, headers)
+    return _send_file({"error": words}, status, headers)
 
 
 def serve(
@@ -305,7 +307,7 @@ def serve(
     place = Folder(folder)
     chosen, token = place.address(port)
     with (
-        _bound(chosen, fixed=port is not None) as bound,
+        _bind(chosen, fixed=port is not None) as bound,
         output_that_never_waits(),
         suppress(KeyboardInterrupt),
     ):
@@ -315,13 +317,13 @@ def serve(
         asyncio.run(Server(place, port, token, file, first).serve([bound]))
 
 
-def _bound(port: int, fixed: bool) -> socket.socket:
+def _bind(port: int, fixed: bool) -> socket.socket:
     """Return what listens on this machine only: at a port, or at any if that one is taken."""
     try:
         return socket.create_server(("127.0.0.1", port))
     except OSError as error:
         if not fixed and port:
-            return _bound(0, fixed)
+            return _bind(0, fixed)
         raise OSError(
             f"port {port} cannot be used ({os.strerror(error.errno or 0)}); pass a free --port"
         ) from error

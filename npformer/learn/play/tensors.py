@@ -13,7 +13,7 @@ MOST = 8, 64, 64
 """Matrices, rows and columns that are sent."""
 
 
-def packed(array: np.ndarray) -> str:
+def pack(array: np.ndarray) -> str:
     """Return the base64 of an array as little-endian float32."""
     return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
 
@@ -33,6 +33,6 @@ def tensor(name: str, array: Any) -> dict[str, Any]:
         "spread": float(values.std()),
         "whole": x.dtype.kind in "iu",
         "largest": float(np.abs(values).max(initial=0.0)),
-        "data": packed(cut),
+        "data": pack(cut),
         "cut": bool(cut.size < x.size),
     }

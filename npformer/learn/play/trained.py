@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.learn.play.export import N_SAMPLES, in_words
+from npformer.learn.play.export import N_SAMPLES, describe_settings
 from npformer.learn.play.model_answers import Names, estimator_names
 from npformer.tasks.estimators import Classifier, Estimator, TextWriter, baselines
 from npformer.tasks.sources.file_task import FileTask
@@ -26,7 +26,7 @@ N_WRITTEN = 33
 
 
 def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
-    """Return the model in a run's folder, and the other arguments of `exported`.
+    """Return the model in a run's folder, and the other arguments of `page_of_model`.
 
     Raises FileNotFoundError if there is none.
     """
@@ -38,7 +38,7 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
         )
     saved, notes = load(path), read_notes(path)
     try:
-        return _described(saved, notes, folder)
+        return _describe(saved, notes, folder)
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path}, its metrics.json or its history.json does not hold what npformer train "
@@ -46,8 +46,8 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
         ) from error
 
 
-def _described(saved: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any]]:
-    """Return the saved model, or that of a saved estimator, and what else `exported` takes."""
+def _describe(saved: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Return the saved model, or that of a saved estimator, and what else `page_of_model` takes."""
     model = saved.model if isinstance(saved, Estimator) else saved
     metrics = _json(folder / "metrics.json")
     histories = _json(folder / "history.json")
@@ -56,14 +56,14 @@ def _described(saved: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any
     title = folder.name
     kind_of_input = "ids" if getattr(model, "n_features", None) is None else "series"
     if isinstance(saved, Estimator):
-        arguments |= _of_estimator(saved, task)
+        arguments |= _describe_estimator(saved, task)
         n = len(saved.models_)
         if n > 1:
             averaged = f"the first of {n}, whose answers npformer predict averages"
             arguments["facts"]["model"] = averaged
     elif isinstance(task, str):
         title = task
-        arguments |= _of_task(task, model, notes)
+        arguments |= _describe_task(task, model, notes)
         if task == "digits":
             kind_of_input = "image"
     accuracy = _accuracy(metrics, split)
@@ -82,17 +82,17 @@ def _described(saved: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any
     return model, arguments
 
 
-def _of_estimator(estimator: Estimator, task: Any) -> dict[str, Any]:
+def _describe_estimator(estimator: Estimator, task: Any) -> dict[str, Any]:
     """Return the names and the samples of an estimator."""
     names = estimator_names(estimator)
     if isinstance(estimator, TextWriter):
         return {"names": names, "data": own_text(estimator)}
     if isinstance(estimator, Classifier):
-        return {"names": names, **tested(estimator, task)}
+        return {"names": names, **test_samples(estimator, task)}
     return {"names": names}
 
 
-def _of_task(task: str, model: Any, notes: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_task(task: str, model: Any, notes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the names and the samples of a model of a named task."""
     arguments: dict[str, Any] = {}
     if task in RECIPES:
@@ -127,7 +127,7 @@ def _accuracy(metrics: Mapping[str, Any], split: Any) -> str | None:
     if accuracy is None:
         return None
     majority = (metrics.get("baselines") or {}).get(baselines.MAJORITY, {})
-    return in_words(accuracy, majority.get("accuracy", scores.get("most_frequent")))
+    return describe_settings(accuracy, majority.get("accuracy", scores.get("most_frequent")))
 
 
 def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -150,7 +150,7 @@ def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def tested(classifier: Any, task: Any) -> dict[str, Any]:
+def test_samples(classifier: Any, task: Any) -> dict[str, Any]:
     """Return some samples of the test part; none if its file is gone or has changed."""
     with suppress(OSError, LookupError, TypeError, ValueError):
         samples_by_name, _ = FileTask.from_notes(task).parts()

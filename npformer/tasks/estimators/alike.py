@@ -25,14 +25,14 @@ LIKE_LATIN = str.maketrans(
 def look_of(label: Any) -> Hashable:
     """Return what is the same for labels that are one number, or look alike but for their case."""
     words = unicodedata.normalize("NFKC", str(label)).translate(LIKE_LATIN)
-    shown = " ".join("".join(_shown(c) for c in words).split())
+    shown = " ".join("".join(_show(c) for c in words).split())
     number = parse_number(shown) if any(c.isdecimal() for c in shown) else None
     if number is not None and isfinite(number):
         return number
     return unicodedata.normalize("NFKC", shown.casefold())
 
 
-def _shown(character: str) -> str:
+def _show(character: str) -> str:
     """Return a character as it looks: nothing for one without width, one kind of dash or quote."""
     category = unicodedata.category(character)
     if category in ("Cf", "Cc") and not character.isspace():
@@ -61,12 +61,12 @@ def warn_of_alike(labels: Sequence[Any]) -> None:
     for _, alike in groupby(in_order, key=look_of):
         first, *other_names = alike
         if other_names:
-            names = [f"{in_words(name)} ({counts[name]:,})" for name in (first, *other_names)]
+            names = [f"{describe_name(name)} ({counts[name]:,})" for name in (first, *other_names)]
             what = difference(first, other_names[0])
             warnings.warn(f"{' and '.join(names)} {what}: one class?", stacklevel=3)
 
 
-def in_words(label: Any) -> str:
+def describe_name(label: Any) -> str:
     """Return a label with other characters than those of ASCII by their numbers."""
     return repr(label) if str(label).isascii() else ascii(label)
 
@@ -77,7 +77,7 @@ def hint(label: Any, known: Iterable[Any]) -> str:
     for other in known:
         if look_of(other) == look:
             return (
-                f": {in_words(label)} and {in_words(other)} {difference(label, other)}. Write it "
-                "as in the training, if it is the same class."
+                f": {describe_name(label)} and {describe_name(other)} {difference(label, other)}. "
+                "Write it as in the training, if it is the same class."
             )
     return ""

@@ -52,7 +52,7 @@ def described(raw: Estimator) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return description, tensors
 
 
-def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> Estimator:
+def build(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> Estimator:
     """Return the model that a file describes; a CheckpointError names the file."""
     check_keys(path, description, KEYS)
     try:
@@ -87,4 +87,4 @@ def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndar
 
 
 for kind in PIPELINES.values():
-    OTHERS[kind.__name__] = Kind(kind, described, built)
+    OTHERS[kind.__name__] = Kind(kind, described, build)

@@ -46,7 +46,7 @@ def fill(
     """
     checks.text("text", text)
     k = checks.positive("k", k)
-    estimator = opened(model) if isinstance(model, str | os.PathLike) else model
+    estimator = open_model(model) if isinstance(model, str | os.PathLike) else model
     pretrained = getattr(estimator, "masked_language_model", None)
     inside = pretrained() if pretrained else getattr(estimator, "model", estimator)
     advice = "npformer pretrain, TextFiller().fit(texts) and npformer.from_pretrained make some"
@@ -78,7 +78,7 @@ def fill(
     ]
 
 
-def opened(place: str | os.PathLike[str]) -> Any:
+def open_model(place: str | os.PathLike[str]) -> Any:
     """Return the model in a file, in a run's folder, or in a folder of Hugging Face's layout."""
     path = checks.path("model", place)
     if not path.exists():

@@ -10,7 +10,7 @@ from npformer.data.held_out import split_rows
 from npformer.training.storage.drawn import Drawn, digest_of
 
 
-def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray, np.ndarray]:
+def stratified_split(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of a larger and of a smaller part, each in order.
 
     The smaller part has `share` of all samples, and of each class as nearly as whole numbers
@@ -24,11 +24,11 @@ def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray,
 def recall_rows(
     drawn: Drawn, name: str, labels: np.ndarray, share: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of `stratified`, or those that a training has drawn already."""
+    """Return the rows of `stratified_split`, or those that a training has drawn already."""
     if drawn.folder is None:
-        return stratified(labels, share, seed)
+        return stratified_split(labels, share, seed)
     basis = {"labels": digest_of(labels.tolist()), "share": float(share), "seed": int(seed)}
-    return drawn.rows(name, basis, len(labels), lambda: stratified(labels, share, seed))
+    return drawn.rows(name, basis, len(labels), lambda: stratified_split(labels, share, seed))
 
 
 def repeated(samples: Sequence[Any], labels: Sequence[Any]) -> np.ndarray:

@@ -15,7 +15,7 @@ from npformer.models import EncoderConfig
 from npformer.models.trainable import SequenceClassifier, take_over
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.classifier import Classifier
-from npformer.tasks.estimators.filling import opened
+from npformer.tasks.estimators.filling import open_model
 from npformer.tasks.estimators.fitting_mixers import classifier_for, set_usual_positions
 from npformer.tasks.estimators.readers import TextReader
 from npformer.tasks.estimators.text_filler import TextFiller
@@ -146,7 +146,7 @@ class TextClassifier(Classifier):
                 refuse_empty=True,
             )
         if isinstance(pretrained, str | os.PathLike):
-            pretrained = opened(pretrained)
+            pretrained = open_model(pretrained)
         self.pretrained_: Any = pretrained
         if isinstance(pretrained, TextFiller):
             return TextReader(

@@ -12,7 +12,7 @@ from npformer.core import to_numpy
 from npformer.models.losses import SoftmaxCrossEntropy
 from npformer.optim import Adam
 from npformer.tasks.estimators.estimator import Ensemble
-from npformer.tasks.estimators.split import stratified
+from npformer.tasks.estimators.split import stratified_split
 from npformer.tasks.sklearn.samples import samples_of
 from npformer.tasks.sklearn.targets import classes_of, labels_of, numbers_of, weights_of
 from npformer.tasks.sklearn.training import (
@@ -170,7 +170,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         rng = self._generator()
         held_out: SampleSet | None = None
         if holds_out(self, kind, len(data)):
-            rows, rest = stratified(data.labels, self.validation_fraction, rng)
+            rows, rest = stratified_split(data.labels, self.validation_fraction, rng)
             data, held_out = data.rows(rows), data.rows(rest)
         if not again:
             self._begin(kind, classes, data, len(data), rng)

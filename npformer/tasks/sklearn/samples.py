@@ -39,7 +39,7 @@ def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:
             "X holds no strings and inputs is 'text'; expected a list, an array or a Series of "
             "str, or a DataFrame of one column"
         )
-    x = _as_array(x)
+    x = _to_array(x)
     if isinstance(x, list):
         samples: Samples = _check_ragged(estimator, x, reset)
     elif getattr(x, "ndim", 2) == 3:
@@ -79,7 +79,7 @@ def _texts(estimator: Any, x: Any, reset: bool) -> list[str]:
     return check_texts(array.ravel(), "X")
 
 
-def _as_array(x: Any) -> Any:
+def _to_array(x: Any) -> Any:
     """Return a list, or an array of arrays, as one array; as a list if the shapes differ."""
     if getattr(x, "ndim", 0) == 1 and len(x) and hasattr(np.asarray(x)[0], "__len__"):
         x = list(x)

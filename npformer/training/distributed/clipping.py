@@ -3,7 +3,7 @@
 import math
 
 from npformer.core import Gradients, array_module
-from npformer.optim.clipping import clipping_factor, largest, norm_together, on_host
+from npformer.optim.clipping import clipping_factor, is_on_host, largest, norm_together
 from npformer.training.distributed.communicator import Communicator
 
 
@@ -22,7 +22,7 @@ def clip_over_ranks(
     norms[ranks.rank] = norm_together([shard])
     ranks.all_reduce(norms)
     norm = norm_together([norms])
-    if on_host(norm) and not norm < math.inf:
+    if is_on_host(norm) and not norm < math.inf:
         of_ranks = ranks.gather(largest(gradients.parts_in(own_slice)))
         raise max(of_ranks, key=lambda found: found[0])[1]
     target = shard if own_shard else flat

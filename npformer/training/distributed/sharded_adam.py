@@ -41,7 +41,9 @@ class ShardedMoments(Moments):
     def save(self) -> dict[str, np.ndarray]:
         """Return the moments of all ranks, on rank 0 only; the others get none."""
         m, v = (self._ranks.join_shards(x, self.parameters.size) for x in self._arrays[FLAT])
-        return Moments(self.parameters, self.kinds)._named({} if m is None else {FLAT: (m, v)})
+        return Moments(self.parameters, self.kinds)._moments_by_name(
+            {} if m is None else {FLAT: (m, v)}
+        )
 
     def load(self, named: Mapping[str, Array]) -> None:
         """Load only what belongs to this rank's shard."""
@@ -66,10 +68,10 @@ class LentMoments(Moments):
 
     def of(self, name: str, theta: Array) -> tuple[Array, ...]:
         """Return what a checkpoint has put back; RuntimeError before that."""
-        self._named(self._arrays)
+        self._moments_by_name(self._arrays)
         return super().of(name, theta)
 
-    def _named(self, buffers: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
+    def _moments_by_name(self, buffers: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
         if not buffers:
             raise RuntimeError(
                 "this optimizer's moments are shared out over the ranks of a training with "
@@ -77,7 +79,7 @@ class LentMoments(Moments):
                 "and gives them back. If it ended with an error, they are lost: make a new Adam, "
                 "or restore this one from a checkpoint"
             )
-        return super()._named(buffers)
+        return super()._moments_by_name(buffers)
 
 
 class ShardedAdam(Adam):
@@ -107,7 +109,7 @@ class ShardedAdam(Adam):
         self._ranks = ranks
         self._taken_from = optimizer
         self._moments = ShardedMoments(self.parameters, ranks)
-        self._moments.load(optimizer._moments._named(optimizer._moments._arrays))
+        self._moments.load(optimizer._moments._moments_by_name(optimizer._moments._arrays))
         optimizer._moments = LentMoments(self.parameters, self.kinds)  # the memory is free
 
     def give_back(self) -> None:

@@ -55,7 +55,7 @@ class Recorder:
         open_calls: list[tuple[int, Any]] = []  # without a backward pass yet
         turn, answered = 0, 0
 
-        def recorded(*arguments: Any, **named: Any) -> tuple[Any, Any]:
+        def record_forward(*arguments: Any, **named: Any) -> tuple[Any, Any]:
             nonlocal turn
             if self._going_back:
                 return forward(*arguments, **named)
@@ -91,7 +91,7 @@ class Recorder:
             self.backward[place] = replace(begun, dx=deepcopy(dx))  # whoever gets dx may add to it
             return dx
 
-        part.forward = recorded  # type: ignore[method-assign]
+        part.forward = record_forward  # type: ignore[method-assign]
         part.backward = record_backward  # type: ignore[method-assign]
 
 

@@ -140,7 +140,7 @@ class Drawn:
         """Write all entries."""
         if self._keeps and self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            values = np.frombuffer(_as_json(self._entries), dtype="uint8")
+            values = np.frombuffer(_encode(self._entries), dtype="uint8")
             write_model_file(self.folder / DRAWN, {"class": KIND}, {VALUES: values})
 
 
@@ -154,6 +154,6 @@ def digest_of(values: Sequence[Any]) -> str:
     return digest.hexdigest()
 
 
-def _as_json(entries: Any) -> bytes:
+def _encode(entries: Any) -> bytes:
     """Return values as JSON, with Python's numbers in place of NumPy's."""
     return json.dumps(entries, default=methodcaller("tolist")).encode()

@@ -26,7 +26,7 @@ BY_SETTING: dict[str, Registry[Any]] = {
 def plugin_names(settings: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the names in a model's settings that plugins registered, with their modules."""
     plugins = []
-    for registry, name in _registered_names(settings):
+    for registry, name in _names_in_registries(settings):
         if name in registry.added():
             builder = registry[name]
             builder = builder.func if isinstance(builder, partial) else builder
@@ -46,7 +46,7 @@ def missing_names(description: Mapping[str, Any]) -> dict[str, str]:
         for plugin in description["registered"]:
             modules[plugin["kind"], plugin["name"]] = str(plugin["module"])
     with suppress(*unusable):
-        needed += _registered_names({**description["config"], **description["arguments"]})
+        needed += _names_in_registries({**description["config"], **description["arguments"]})
     return {
         f"the {registry.kind} {name!r}": modules.get((registry.kind, name), "")
         for registry, name in needed
@@ -71,7 +71,7 @@ def how_to_register(missing: Mapping[str, str]) -> str:
     )
 
 
-def _registered_names(settings: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
+def _names_in_registries(settings: Mapping[str, Any]) -> Iterator[tuple[Registry[Any], str]]:
     """Yield each registered name in some settings, once, with its registry."""
     for setting, registry in BY_SETTING.items():
         value = settings.get(setting)

@@ -38,7 +38,7 @@ USED = {
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("mixer", USED)
 def test_a_model_is_made_of_these_kernels(small_model, token_batch, monkeypatch, mixer, norm):
-    monkeypatch.setattr(sys.modules[add_to_rows.passes.__module__], "by_rows", lambda *_: False)
+    monkeypatch.setattr(sys.modules[add_to_rows.passes.__module__], "add_by_rows", lambda *_: False)
     kernels = {name: [Mock(wraps=kernel) for kernel in pair] for name, pair in KERNELS.items()}
     for name, pair in kernels.items():
         monkeypatch.setitem(KERNELS, name, tuple(pair))

@@ -76,7 +76,7 @@ def test_each_blank_has_wrong_answers():
 def test_each_mistake_that_the_referee_knows_is_recognised(name, i):
     one = exercise(name)
     mistake = one.wrong[i]
-    text = one.with_foot(one.solved)
+    text = one.add_foot(one.solved)
     assert mistake.right in text
     found = verdict(name, text.replace(mistake.right, mistake.wrong))
     assert found.state == "wrong"
@@ -112,7 +112,7 @@ def test_no_message_holds_an_expression_of_the_solution(name):
     answer = expressions(one.parts())
     texts = [mistake.says for mistake in one.wrong]
     for mistake in one.wrong:
-        text = one.with_foot(one.solved).replace(mistake.right, mistake.wrong)
+        text = one.add_foot(one.solved).replace(mistake.right, mistake.wrong)
         texts += verdict(name, text).says
     for kind, body, _ in WRONG:
         if kind == name:

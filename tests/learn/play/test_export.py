@@ -28,7 +28,7 @@ def contents(html):
 
 
 def test_a_page_asks_for_nothing():
-    html = export.exported(made(), run={"settings": {"task": "letters"}})
+    html = export.page_of_model(made(), run={"settings": {"task": "letters"}})
     assert not re.search(
         r"""(?:https?:)?//[\w-]+\.\w|\bimport\b|<link[^>]*href="(?!data:)|src=""", html
     )
@@ -38,7 +38,7 @@ def test_a_page_asks_for_nothing():
 
 def test_names_cannot_end_the_element_that_holds_them():
     names = Names(classes=["</script><script>alert(1)</script>", "<!--", "c"])
-    html = export.exported(made(), run={"settings": {"task": "{{script}}"}}, names=names)
+    html = export.page_of_model(made(), run={"settings": {"task": "{{script}}"}}, names=names)
     assert html.count("</script>") == 2
     found = contents(html)["run"]
     assert found["classes"][1] == "<!--"
@@ -47,7 +47,7 @@ def test_names_cannot_end_the_element_that_holds_them():
 
 def test_nan_is_no_json_and_becomes_null():
     points = [{"step": 1, "loss": float("nan"), "norms": [np.float32(2.0), np.inf]}]
-    html = export.exported(made(), run={"settings": {}}, points=points)
+    html = export.page_of_model(made(), run={"settings": {}}, points=points)
     assert contents(html)["points"] == [{"step": 1, "loss": None, "norms": [2.0, None]}]
 
 
@@ -86,7 +86,7 @@ def test_a_mixer_of_ones_own_is_named():
         with pytest.raises(export.NotRunnableError, match="mixer 'mine'"):
             export.model_file(model)
         x = np.array([[1, 2, 3]])
-        page = contents(export.exported(model, run={"settings": {}}, data=(x, np.array([1]))))
+        page = contents(export.page_of_model(model, run={"settings": {}}, data=(x, np.array([1]))))
     finally:
         del nf.MIXERS["mine"]
     assert page["model"] is None
@@ -120,7 +120,7 @@ def test_exporting_changes_no_weight_and_no_generator():
     model = made()
     before = {name: p.value.copy() for name, p in model.named_parameters().items()}
     data = np.array([[1, 2, 3]]), np.array([1])
-    assert export.exported(model, run={"settings": {}}, data=data) == export.exported(
+    assert export.page_of_model(model, run={"settings": {}}, data=data) == export.page_of_model(
         model, run={"settings": {}}, data=data
     )
     for name, parameter in model.named_parameters().items():
@@ -163,7 +163,7 @@ def test_of_a_tokenizer_that_the_page_does_not_have_no_text_can_be_written():
 
     data = np.array([[1, 2, 3]]), np.array([1])
     names = Names(tokenizer=Letters())
-    found = contents(export.exported(made(), run={"settings": {}}, names=names, data=data))
+    found = contents(export.page_of_model(made(), run={"settings": {}}, names=names, data=data))
     assert found["model"] is not None
     assert found["tokens"] is found["tokenizer"] is None
     assert "library" in found["facts"]["tokenizer"]

@@ -10,7 +10,7 @@ from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import baselines
 from npformer.tasks.estimators.calibration import calibrate, factors
 from npformer.tasks.estimators.scores import calibration_error, scores_of
-from npformer.tasks.estimators.split import repeated, stratified
+from npformer.tasks.estimators.split import repeated, stratified_split
 from npformer.tasks.reports.names import Glossary
 from tests.needs import NEEDS
 
@@ -112,14 +112,14 @@ def test_words_are_counted(monkeypatch):
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
 def test_a_split_keeps_the_shares_of_the_classes(share):
     labels = np.array(["a"] * 60 + ["b"] * 30 + ["c"] * 7 + ["d"])
-    larger, smaller = stratified(labels, share, 0)
+    larger, smaller = stratified_split(labels, share, 0)
     assert sorted([*larger, *smaller]) == list(range(98))
     assert abs(len(smaller) - share * 98) <= 1
     for name in "abc":
         n = (labels == name).sum()
         assert abs((labels[smaller] == name).sum() - share * n) <= 1
     assert "d" in labels[larger]
-    again, other = stratified(labels, share, 0)[1], stratified(labels, share, 1)[1]
+    again, other = stratified_split(labels, share, 0)[1], stratified_split(labels, share, 1)[1]
     np.testing.assert_array_equal(smaller, again)
     assert not np.array_equal(smaller, other)
 

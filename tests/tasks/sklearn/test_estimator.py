@@ -9,12 +9,12 @@ from sklearn.utils import check_random_state
 import npformer as nf
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.fitting_mixers import usual_pooling
-from npformer.tasks.estimators.split import stratified
+from npformer.tasks.estimators.split import stratified_split
 
 
 def parts_of(y):
     """Return the parts that random_state=0 makes of labels: to train on, and held out."""
-    return stratified(y, 0.1, np.random.default_rng(check_random_state(0).randint(2**31 - 1)))
+    return stratified_split(y, 0.1, np.random.default_rng(check_random_state(0).randint(2**31 - 1)))
 
 
 def test_token_ids(small, ids):

@@ -56,7 +56,7 @@ def nodes_of(trace: Trace) -> list[Node]:
     backward = {call.name: call for call in trace.backward}
     merged = {call.name: call.inputs()[0] for call in trace if call.name.endswith(".output")}
     nodes: list[Node] = []
-    for call, is_mixer in _shown(trace):
+    for call, is_mixer in _is_shown(trace):
         if is_mixer:
             _add_mixer(nodes, call, merged[f"{call.name}.output"], backward)
         else:
@@ -75,7 +75,7 @@ def _first_array(value: Any) -> Any:
     return next(iter(arrays_of(value)), None)
 
 
-def _shown(trace: Trace) -> Iterator[tuple[Call, bool]]:
+def _is_shown(trace: Trace) -> Iterator[tuple[Call, bool]]:
     """Yield (layer without others inside, False), and (mixer, True) before its output layer.
 
     Mixers without such a layer are yielded after the layers inside them, with False.

@@ -42,20 +42,20 @@ def edit(
     if (text is None) == (image is None):
         raise ValueError("both or neither of text and image are given; expected one of the two")
     if image is not None:
-        return _edited_picture(now, image, position, to)
-    return _edited_text(now, text, position, to)
+        return _edit_picture(now, image, position, to)
+    return _edit_text(now, text, position, to)
 
 
-def _edited_picture(now: Now, image: Any, position: int, to: Any) -> dict[str, Any]:
+def _edit_picture(now: Now, image: Any, position: int, to: Any) -> dict[str, Any]:
     """Return how far the outputs move if one row of a picture is changed."""
     before = _picture(now, image)
     tokens = [f"row {k + 1}" for k in range(before.shape[1])]
     changed = checks.whole("position", position, at_least=0, at_most=len(tokens) - 1)
     after = _picture(now, [to if k == changed else row for k, row in enumerate(image)])
-    return _moved(now, before, after, None, tokens)
+    return _differences(now, before, after, None, tokens)
 
 
-def _edited_text(now: Now, text: Any, position: int, to: Any) -> dict[str, Any]:
+def _edit_text(now: Now, text: Any, position: int, to: Any) -> dict[str, Any]:
     """Return how far the outputs move if one token of a text is changed."""
     checks.text("text", text)
     checks.text("to", to)
@@ -66,10 +66,10 @@ def _edited_text(now: Now, text: Any, position: int, to: Any) -> dict[str, Any]:
         raise ValueError(f"to is {to!r}, which is {len(new_tokens)} tokens; expected one token")
     after = before.copy()
     after[0, changed] = new[0, 0]
-    return _moved(now, before, after, mask, tokens)
+    return _differences(now, before, after, mask, tokens)
 
 
-def _moved(
+def _differences(
     now: Now, before: np.ndarray, after: np.ndarray, mask: np.ndarray | None, tokens: list[str]
 ) -> dict[str, Any]:
     """Return the distances between the outputs of all blocks for two inputs, and the tokens."""

@@ -11,7 +11,7 @@ from npformer.core import checks
 from npformer.learn.museum import BUGS
 from npformer.learn.museum.bug import source_of
 from npformer.learn.play.broken import is_wrong
-from npformer.learn.play.model_answers import CANDIDATES, answer_probabilities, shown_sample
+from npformer.learn.play.model_answers import CANDIDATES, answer_probabilities, sample_to_show
 from npformer.learn.play.questions.diagram import Node, nodes_of
 from npformer.learn.play.questions.formulas import WORDS, letter_of, words_of
 from npformer.learn.play.questions.sources import lines_of, place_of
@@ -40,11 +40,11 @@ def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
         x, y, mask = work.shown(slice(i, i + 1))
         one = x[0] if mask is None else x[0][mask[0]]
         (text,) = work.texts(slice(i, i + 1)) or (None,)
-        return shown_sample(now.training.model, work.names, i, one, y[0], text)
+        return sample_to_show(now.training.model, work.names, i, one, y[0], text)
 
     rows = range(start, start + min(n, total))
-    shown_samples = [shown(i % total) for i in rows]
-    return {"total": total, "wrong": _first_wrong(now), "samples": shown_samples}
+    samples_to_show = [shown(i % total) for i in rows]
+    return {"total": total, "wrong": _first_wrong(now), "samples": samples_to_show}
 
 
 def _first_wrong(now: Now) -> int | None:

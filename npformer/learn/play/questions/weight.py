@@ -44,11 +44,14 @@ def weight(
     trained = model.trainable()
     checks.choice("name", name, trained)
     parameter = trained[name]
-    place = _checked_index(index, parameter.shape)
+    place = _check_index(index, parameter.shape)
     direction = np.zeros(parameter.shape)
     direction[place] = 1.0
     with parameters_as(model, lambda flat: to_numpy(flat).astype("float64")):
-        one_batch, gradients = _in_float64(model.batch(*now.work.sample(rows))), Gradients(model)
+        one_batch, gradients = (
+            _convert_to_float64(model.batch(*now.work.sample(rows))),
+            Gradients(model),
+        )
         loss = accumulate(model, model.loss, one_batch, Context(), gradients)
         value, gradient = float(parameter.value[place]), float(gradients[name][place])
 
@@ -63,7 +66,7 @@ def weight(
             differences.append({"h": h, "value": slope, "error": slope - gradient})
         exact = why = None
         try:
-            with parameters_as(model, complex_step.guarded):
+            with parameters_as(model, complex_step.complex_copy):
                 exact = float(complex_step.derivative(run, parameter.value, direction))
         except complex_step.NotAnalytic as reason:
             why = f"The complex step does not apply here: {reason}."
@@ -79,14 +82,14 @@ def weight(
     }
 
 
-def _checked_index(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _check_index(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     fits = isinstance(index, list | tuple) and len(index) == len(shape)
     if not fits or any(type(i) is not int or i not in range(n) for i, n in zip(index, shape)):  # noqa: B905
         raise ValueError(f"index is {index!r}; expected a place in an array of shape {shape}")
     return tuple(index)
 
 
-def _in_float64(batch: Batch) -> Batch:
+def _convert_to_float64(batch: Batch) -> Batch:
     """Return a batch whose vectors are in float64; ids stay as they are."""
     inputs = (
         replace(sequences, x=sequences.x.astype("float64"))

@@ -30,7 +30,7 @@ def write(
     if not len(ids):
         raise ValueError("prompt is empty; expected at least one character")
     seconds_plain, _ = _measure(lambda: Window(model, [ids], cache=False).logits)
-    seconds_cached, logits = _measure(lambda: _behind(model, ids))
+    seconds_cached, logits = _measure(lambda: _continue(model, ids))
     (drawn,) = choice.draw(logits, generators_of(seed, 1)).tolist()
     p = Choice(temperature or 1.0, never=never).probabilities(logits)[0]
     possible = choice.probabilities(logits)[0] > 0.0
@@ -52,7 +52,7 @@ def _text_behind(names: Names, ids: np.ndarray, id: int) -> str:
     return longer.removeprefix(text) if longer.startswith(text) else names.text([id])
 
 
-def _behind(model: Any, ids: np.ndarray) -> Any:
+def _continue(model: Any, ids: np.ndarray) -> Any:
     """Return the call for the last token, with those before it in the cache."""
     if len(ids) == 1:
         return Window(model, [ids], cache=True).logits

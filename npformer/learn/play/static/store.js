@@ -20,13 +20,13 @@ export const store = {
     const old = this.points[run] ?? [];
     const first = points[0]; // without a loss it is the evaluation after an earlier step
     const kept = old.filter((point) => point.step < first.step || (point.step === first.step && first.loss === null));
-    this.points[run] = thinned(kept.concat(points));
+    this.points[run] = thin_out(kept.concat(points));
   },
 };
 
 const MOST = 1600;
 
-function thinned(points) {
+function thin_out(points) {
   if (points.length < MOST) return points;
   const late = points.length - MOST / 4;
   return points.filter((point, k) => k % 2 || k >= late || point.accuracy !== null);
