@@ -8,6 +8,7 @@ from typing import Any
 
 from npformer.cli import train_file, train_task
 from npformer.cli.embedded import EMBEDDED, FILE_NAMES
+from npformer.cli.model_options import add_architecture, add_training
 from npformer.cli.model_settings import options_typed
 from npformer.cli.options import (
     POSITIVE_INT,
@@ -24,13 +25,11 @@ from npformer.cli.plugins import load_plugins
 from npformer.cli.ranks import own_folder, who_is_who
 from npformer.cli.run_folder import RunFolder
 from npformer.cli.shared_options import (
-    add_architecture,
     add_backend,
     add_file_options,
     add_plugin,
     add_run,
     add_skip_empty,
-    add_training,
 )
 from npformer.cli.training import Training
 from npformer.core import split_names

@@ -60,7 +60,7 @@ class PositionsThatStartAgain(Positions):
     no cache.
     """
 
-    def behind(self, x: Array, begin: Any) -> Array:
+    def forward_from(self, x: Array, begin: Any) -> Array:
         return x + self.table.value[: self.length_of(x)]
 
 
