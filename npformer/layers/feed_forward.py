@@ -19,6 +19,7 @@ from npformer.layers.conv1d import Conv1d
 from npformer.layers.dropout import Dropout
 from npformer.layers.gated import GatedFeedForward
 from npformer.layers.linear import Linear
+from npformer.layers.sequential import Sequential
 
 MAPS: dict[str, type[Linear] | type[Conv1d]] = {"linear": Linear, "conv1d": Conv1d}
 
@@ -85,11 +86,9 @@ class PositionwiseFeedForward(Layer):
         return self.expand.backward(dhidden, expand_cache, gradients)
 
 
-class NoFeedForward(Layer):
-    """No network: an `EncoderBlock` that is given this has no second sublayer. It never runs."""
-
-    def __init__(self, d_model: int, d_ff: int, activation: str, **drawn: Any) -> None:
-        pass
+def _no_layers(d_model: int, d_ff: int, activation: str, **options: Any) -> Sequential:
+    """Return a network without layers: its output is its input."""
+    return Sequential()
 
 
 FFNS: Registry[Layer] = Registry(
@@ -98,7 +97,7 @@ FFNS: Registry[Layer] = Registry(
         "linear": PositionwiseFeedForward,
         "conv1d": partial(PositionwiseFeedForward, ffn="conv1d"),
         "gated": GatedFeedForward,
-        "none": NoFeedForward,
+        "none": _no_layers,
     },
     table="npformer.layers.FFNS",
     makes=Layer,
@@ -106,4 +105,5 @@ FFNS: Registry[Layer] = Registry(
 )
 """What ``EncoderConfig(ffn=...)`` takes. Builders get d_model, d_ff, the activation's name and, as
 keywords, seed, dtype and the initializer's name; also dropout and ``bias=False``, if the
-configuration sets them. They return a layer that keeps the shape, or a `NoFeedForward`."""
+configuration sets them. They return a layer that keeps the shape. With "none" an `EncoderBlock` has
+no second sublayer."""

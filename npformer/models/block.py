@@ -4,7 +4,6 @@ from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, array_module, checks, generators
 from npformer.layers import FFNS, Dropout
-from npformer.layers.feed_forward import NoFeedForward
 from npformer.mixers import MIXERS
 from npformer.mixers.probe import check_looks_back
 from npformer.models.config import EncoderConfig
@@ -83,12 +82,15 @@ class EncoderBlock(Layer):
         self.feed_forward = None
         self.feed_forward_dropout = None
         self.feed_forward_norm = None
+        name, _ = FFNS.parse(config.ffn)
+        if name == "none":
+            return
         options: dict[str, Any] = {}
         if config.ffn_dropout > 0.0:  # networks from elsewhere need not know of it, nor of a bias
             options["dropout"] = config.ffn_dropout
         if not config.bias:
             options["bias"] = False
-        feed_forward = FFNS.make(
+        self.feed_forward = FFNS.make(
             config.ffn,
             config.d_model,
             config.d_ff,
@@ -98,9 +100,6 @@ class EncoderBlock(Layer):
             initializer=config.initializer,
             **options,
         )
-        if isinstance(feed_forward, NoFeedForward):
-            return
-        self.feed_forward = feed_forward
         self.feed_forward_dropout = Dropout(config.dropout)
         self.feed_forward_norm = config.make_norm(dtype)
 

@@ -55,7 +55,6 @@ def _blocks() -> Iterator[Case]:
         block(**alone),
         x,
         mask=mask,
-        covers=("NoFeedForward",),
         **MODEL,
     )
     yield layer("mixer alone, pre-norm, dropout", block(**alone, norm="pre"), x, **training)
