@@ -42,8 +42,8 @@ def hash_seeds(n: int, seed: int) -> dict[str, Any]:
                 digests[name.removesuffix(", resumed")].add(digest)
                 trainings += 1
     problems = [
-        f"seed {seed}: {name} has {len(found)} results"
-        for name, found in digests.items()
-        if len(found) > 1
+        f"seed {seed}: {name} has {len(digests_of_training)} results"
+        for name, digests_of_training in digests.items()
+        if len(digests_of_training) > 1
     ]
     return {"trainings": trainings, "silent": len(problems), "problems": problems}

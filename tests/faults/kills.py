@@ -122,13 +122,13 @@ class Train:
 
     def check(self, folder: Path) -> str | None:
         """Return what is wrong with the files after a kill."""
-        found = {}
+        mixers = {}
         for path in folder.rglob("model.safetensors"):
-            found[path] = nf.load(path).config.mixer
+            mixers[path] = nf.load(path).config.mixer
             metrics = path.with_name("metrics.json")
-            if metrics.exists() and json.loads(metrics.read_text())["mixer"] != found[path]:
+            if metrics.exists() and json.loads(metrics.read_text())["mixer"] != mixers[path]:
                 return f"{metrics} speaks of another model"
-        if self.good is not None and not found:
+        if self.good is not None and not mixers:
             return "the good model is gone"
         return None
 
@@ -150,7 +150,7 @@ def kills(n: int, seed: int, victim: Any) -> dict[str, Any]:
             while True:
                 moment = rng.uniform(0.0, 1.2 * seconds)
                 signum, target = rng.choice(SIGNALS), str(rng.choice(TARGETS))
-                ended, killed, said = _run(command(folder), moment, int(signum), target)
+                ended, killed, stderr = _run(command(folder), moment, int(signum), target)
                 counts["kills"] += killed
                 counts[f"{signal.Signals(signum).name} to {target}"] += killed
                 try:
@@ -160,7 +160,7 @@ def kills(n: int, seed: int, victim: Any) -> dict[str, Any]:
                 if wrong is None and ended is None:
                     wrong = "it hangs"
                 if wrong is None and not killed and ended != 0:
-                    wrong = f"exit status {ended}: {said[-400:]}"
+                    wrong = f"exit status {ended}: {stderr[-400:]}"
                 if wrong is not None:
                     counts["lost"] += 1
                     problems.append(f"{victim.name}, {signum}, {target}, {moment:.2f} s: {wrong}")
@@ -179,8 +179,8 @@ def kills(n: int, seed: int, victim: Any) -> dict[str, Any]:
 
 def same_weights(path: Path, expected: dict[str, np.ndarray]) -> bool:
     """Return whether a model file has these weights, bit for bit."""
-    found = nf.load(path).parameters()
-    return all(np.array_equal(found[name], value) for name, value in expected.items())
+    weights = nf.load(path).parameters()
+    return all(np.array_equal(weights[name], value) for name, value in expected.items())
 
 
 def _reference(victim: Any, place: Path) -> tuple[Any, dict[str, np.ndarray], float]:
@@ -199,9 +199,9 @@ def _reference(victim: Any, place: Path) -> tuple[Any, dict[str, np.ndarray], fl
 
 def _run(command: list[str], moment: float, signum: int, target: str) -> tuple[Any, bool, str]:
     """Run a command and send a signal; return its status (None: it hangs), whether sent, stderr."""
-    whole = [sys.executable, "-c", USUAL_HANDLERS, *command]
+    command_with_handlers = [sys.executable, "-c", USUAL_HANDLERS, *command]
     process = subprocess.Popen(
-        whole,
+        command_with_handlers,
         cwd=ROOT,
         start_new_session=True,
         stdout=subprocess.DEVNULL,
@@ -214,8 +214,8 @@ def _run(command: list[str], moment: float, signum: int, target: str) -> tuple[A
             process.wait(moment)
         except subprocess.TimeoutExpired:
             killed = _send(process.pid, signum, target)
-        _, said = process.communicate(timeout=LIMIT)
-        return process.returncode, killed, said
+        _, stderr = process.communicate(timeout=LIMIT)
+        return process.returncode, killed, stderr
     except subprocess.TimeoutExpired:
         return None, killed, ""
     finally:

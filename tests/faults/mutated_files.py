@@ -161,8 +161,8 @@ def _difference(model: Any, data: bytes) -> str:
     if any(tensors[name].tobytes() != value.tobytes() for name, value in named.items()):
         return "other weights"
     settings = model.config.to_dict()
-    said = of_model(description)["config"]
-    differing = [name for name in said if settings[name] != said[name]]
+    config_in_file = of_model(description)["config"]
+    differing = [name for name in config_in_file if settings[name] != config_in_file[name]]
     return f"another {', '.join(differing)}" if differing else ""
 
 
@@ -202,10 +202,10 @@ def _no_longer_than(seconds: float) -> Iterator[None]:
     if not hasattr(signal, "SIGALRM"):
         yield
         return
-    usual = signal.signal(signal.SIGALRM, late)
+    previous_handler = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, usual)
+        signal.signal(signal.SIGALRM, previous_handler)

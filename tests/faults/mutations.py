@@ -37,8 +37,8 @@ def of_model(description: dict[str, Any]) -> dict[str, Any]:
 def joined(entries: Any, description: Any, tensors: bytes) -> bytes:
     """Return a file; texts are written as they are, and the checksum fits if there is one."""
     if isinstance(entries, dict) and "npformer" in entries.get("__metadata__", {}):
-        said = description if isinstance(description, str) else json.dumps(description)
-        metadata = entries["__metadata__"] | {"npformer": said}
+        description_text = description if isinstance(description, str) else json.dumps(description)
+        metadata = entries["__metadata__"] | {"npformer": description_text}
         metadata |= {SUM: NO_SUM} if SUM in metadata else {}
         entries = entries | {"__metadata__": metadata}
     text = entries if isinstance(entries, str) else json.dumps(entries, separators=(",", ":"))
@@ -118,7 +118,7 @@ def begun_as_another(rng: np.random.Generator, data: bytes, other: bytes) -> byt
 
 
 def header_of_another(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
-    begin, ends = (8 + int.from_bytes(each[:8], "little") for each in (other, data))
+    begin, ends = (8 + int.from_bytes(content[:8], "little") for content in (other, data))
     return other[:begin] + data[ends:]
 
 
@@ -194,18 +194,18 @@ def size_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes
     """State other sizes: one, or several."""
     entries, description, tensors = taken_apart(data)
     for _ in range(rng.integers(1, 4)):
-        part = of_model(description)["config" if rng.random() < 0.8 else "arguments"]
-        sizes = [key for key, value in part.items() if type(value) is int]
+        settings = of_model(description)["config" if rng.random() < 0.8 else "arguments"]
+        sizes = [key for key, value in settings.items() if type(value) is int]
         if sizes:
-            part[sizes[rng.integers(len(sizes))]] = NUMBERS[rng.integers(len(NUMBERS))]
+            settings[sizes[rng.integers(len(sizes))]] = NUMBERS[rng.integers(len(NUMBERS))]
     return joined(entries, description, tensors)
 
 
 def setting_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     entries, description, tensors = taken_apart(data)
-    part = of_model(description)["config" if rng.random() < 0.7 else "arguments"]
-    key = list(part)[rng.integers(len(part))]
-    part[key] = _value(rng, part[key])
+    settings = of_model(description)["config" if rng.random() < 0.7 else "arguments"]
+    key = list(settings)[rng.integers(len(settings))]
+    settings[key] = _value(rng, settings[key])
     return joined(entries, description, tensors)
 
 

@@ -57,15 +57,15 @@ class RealFile:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                part = choose_task(str(path), self.options).read(str(path))
+                dataset = choose_task(str(path), self.options).read(str(path))
         except Exception as error:
             if is_deliberate(error):
                 return "words", str(error)
             return "raw", repr(error)
-        if not _equal_samples(part.samples, self.samples):
-            return "silent", f"samples {part.samples!r:.200}; expected {self.samples!r:.200}"
-        if not _equal_labels(part.labels, self.labels):
-            return "silent", f"labels {part.labels!r:.200}; expected {self.labels!r:.200}"
+        if not _equal_samples(dataset.samples, self.samples):
+            return "silent", f"samples {dataset.samples!r:.200}; expected {self.samples!r:.200}"
+        if not _equal_labels(dataset.labels, self.labels):
+            return "silent", f"labels {dataset.labels!r:.200}; expected {self.labels!r:.200}"
         return "right", ""
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.processes
 @pytest.mark.parametrize("victim", [Fit, Train])
 def test_killed_trainings_lose_nothing(victim):
-    found = kills(3, seed=0, victim=victim())
-    assert found["problems"] == []
-    assert found["kills"] >= 3
-    assert (found["lost"], found["different"]) == (0, 0)
+    counts = kills(3, seed=0, victim=victim())
+    assert counts["problems"] == []
+    assert counts["kills"] >= 3
+    assert (counts["lost"], counts["different"]) == (0, 0)

@@ -110,8 +110,8 @@ STATES = (as_file, as_empty_file, as_hard_link, as_link, as_link_to_nowhere)
 def contents(folder: Path) -> dict[str, bytes | str]:
     """Return what is in a folder: the bytes of each file, and where each link leads."""
     return {
-        each.name: str(each.readlink()) if each.is_symlink() else each.read_bytes()
-        for each in folder.iterdir()
+        path.name: str(path.readlink()) if path.is_symlink() else path.read_bytes()
+        for path in folder.iterdir()
     }
 
 
@@ -123,8 +123,10 @@ def test_no_command_writes_over_a_file(tmp_path, capsys, output, state):
     state(path)
     before = contents(tmp_path)
     assert run([command, *WORDS.get(command, []), option, str(path)]) == 2
-    said = f"{option} {path} exists already; expected a new name. To replace it, pass --overwrite\n"
-    assert capsys.readouterr().err == f"npformer {command}: {said}"
+    message = (
+        f"{option} {path} exists already; expected a new name. To replace it, pass --overwrite\n"
+    )
+    assert capsys.readouterr().err == f"npformer {command}: {message}"
     assert contents(tmp_path) == before
 
 
@@ -194,8 +196,8 @@ def test_all_that_a_reader_wrote_is_kept_when_an_exercise_begins_anew(tmp_path):
     for mine in (b"first = 1\n", b"second = 2\n", b"third = 3\n"):
         file.write_bytes(mine)
         start(tmp_path, [name], force=True)
-    kept = {each.read_bytes() for each in tmp_path.glob(f"{file.name}.old*")}
-    assert kept == {b"first = 1\n", b"second = 2\n", b"third = 3\n"}
+    old_contents = {path.read_bytes() for path in tmp_path.glob(f"{file.name}.old*")}
+    assert old_contents == {b"first = 1\n", b"second = 2\n", b"third = 3\n"}
     (tmp_path / "hints.json").write_text('{"egg": 2}')  # not of the exercises
     with pytest.raises(ValueError, match="holds no numbers of hints"):
         next_hint(tmp_path, name)
@@ -302,7 +304,7 @@ ARGUMENTS = {"path", "file", "folder", "checkpoint", "place"}
 def functions() -> dict[str, Any]:
     """Return the public functions and methods that take a path, by name."""
     modules = {**MODULES, "play.export": export, "play.played": played}
-    found: dict[str, tuple[str, Any]] = {}
+    functions_by_name: dict[str, tuple[str, Any]] = {}
     for place, module in modules.items():
         for name, value in public(module):
             callables = {name: value}
@@ -311,8 +313,10 @@ def functions() -> dict[str, Any]:
                 callables |= {f"{name}.{key}": each for key, each in methods if key[0] != "_"}
             for key, function in callables.items():
                 if takes_a_path(function):
-                    found.setdefault(key, (place, function))  # under the first of its places
-    return {f"{place}.{key}": function for key, (place, function) in found.items()}
+                    functions_by_name.setdefault(
+                        key, (place, function)
+                    )  # under the first of its places
+    return {f"{place}.{key}": function for key, (place, function) in functions_by_name.items()}
 
 
 def takes_a_path(function: Any) -> bool:
@@ -320,22 +324,22 @@ def takes_a_path(function: Any) -> bool:
         parameters = inspect.signature(function).parameters
     except ValueError:  # an exception without an __init__ of its own
         return False
-    annotated = any("Path" in str(each.annotation) for each in parameters.values())
+    annotated = any("Path" in str(parameter.annotation) for parameter in parameters.values())
     return annotated or bool(ARGUMENTS & parameters.keys())
 
 
 def test_each_function_that_takes_a_path_is_of_one_kind():
-    found = functions()
-    assert set(found) == READING | CHECKPOINTS | set(WRITING) | set(THROUGH_OTHERS)
+    by_name = functions()
+    assert set(by_name) == READING | CHECKPOINTS | set(WRITING) | set(THROUGH_OTHERS)
     for name in set(WRITING) | set(THROUGH_OTHERS):
-        switch = inspect.signature(found[name]).parameters["overwrite"]
+        switch = inspect.signature(by_name[name]).parameters["overwrite"]
         assert (switch.default, switch.kind) == (False, switch.KEYWORD_ONLY), name
 
 
 def test_methods_hand_the_switch_on():
-    found = functions()
+    by_name = functions()
     for name in THROUGH_OTHERS:
-        assert "overwrite=overwrite" in inspect.getsource(found[name]), name
+        assert "overwrite=overwrite" in inspect.getsource(by_name[name]), name
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -456,7 +460,7 @@ WRITERS = {
     "training/storage/outputs.py",  # pipes
     "cli/ranks.py",  # the null device
     "models/trainable/prediction_file.py",  # what `replacement` lends
-    "engine/verdict.py",  # in a cache of npformer's own
+    "engine/trusted_kernels.py",  # in a cache of npformer's own
     "learn/play/folder.py",  # beside what a page has written
     "learn/museum/files.py",  # a bug that is shown
 }
@@ -477,10 +481,10 @@ OF_THEIR_OWN = {
 def writes(call: ast.Call) -> bool:
     """Return whether a call opens a file to write, or writes one."""
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    values = [*call.args, *(each.value for each in call.keywords)]
-    given = [each.value for each in values if isinstance(each, ast.Constant)]
+    values = [*call.args, *(argument.value for argument in call.keywords)]
+    constants = [argument.value for argument in values if isinstance(argument, ast.Constant)]
     opened = {"open", "fdopen", "open_memmap", "memmap"}
-    mode = any(isinstance(v, str) and set("wax+") & set(v) and len(v) < 4 for v in given)
+    mode = any(isinstance(v, str) and set("wax+") & set(v) and len(v) < 4 for v in constants)
     return name in {"write_text", "write_bytes", "savez", "save_file", "copyfile"} or (
         name in opened and mode
     )

@@ -83,7 +83,7 @@ print("computed")
 )
 def test_it_computes_where_there_is_no(missing):
     command = [sys.executable, "-c", f"{PREAMBLE}\n{PLATFORMS[missing]}\n{USE}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
-    assert done.stdout == "computed\n"
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert process.returncode == 0, process.stderr
+    assert "Warning" not in process.stderr
+    assert process.stdout == "computed\n"

@@ -27,11 +27,11 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is
 
 def npformer_(*words, streams="", python=(), prefix="", cwd=None, **environment):
     """Run the command line in a shell that redirects its streams."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    kept |= {"PYTHONPATH": str(ROOT), **environment}
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    variables |= {"PYTHONPATH": str(ROOT), **environment}
     shell = f'{prefix} "$@" {streams}'
     command = ["sh", "-c", shell, "sh", sys.executable, *python, "-m", "npformer", *map(str, words)]
-    environment = {name: value for name, value in kept.items() if value is not None}
+    environment = {name: value for name, value in variables.items() if value is not None}
     return subprocess.run(
         command, capture_output=True, timeout=120, check=False, env=environment, cwd=cwd
     )
@@ -54,10 +54,10 @@ def trained(folder):
     ],
 )
 def test_a_training_runs_whatever_its_streams_are(tmp_path, streams):
-    done = npformer_(*TRAIN, "--out", tmp_path / "run", streams=streams)
-    assert done.returncode == 0
-    assert b"Traceback" not in done.stderr + done.stdout
-    assert b"Exception ignored" not in done.stderr + done.stdout
+    process = npformer_(*TRAIN, "--out", tmp_path / "run", streams=streams)
+    assert process.returncode == 0
+    assert b"Traceback" not in process.stderr + process.stdout
+    assert b"Exception ignored" not in process.stderr + process.stdout
     assert trained(tmp_path / "run")
 
 
@@ -86,9 +86,9 @@ SURROUNDINGS = {
 )
 def test_a_training_runs_in(tmp_path, where):
     folder = tmp_path / "läuft →"
-    done = npformer_(*TRAIN, "--out", folder, cwd=tmp_path, **SURROUNDINGS[where])
-    assert done.returncode == 0, done.stderr
-    assert b"test accuracy" in done.stdout
+    process = npformer_(*TRAIN, "--out", folder, cwd=tmp_path, **SURROUNDINGS[where])
+    assert process.returncode == 0, process.stderr
+    assert b"test accuracy" in process.stdout
     assert trained(folder)
     if "umask" in SURROUNDINGS[where].get("prefix", ""):
         written = [path for path in folder.rglob("*") if path.name != ".lock"]  # it holds nothing
@@ -109,23 +109,23 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_runs_with_all_streams_closed(folder, command):
     words = [word.format(folder) for word in command.split()]
-    done = npformer_(*words, streams="<&- >&- 2>&-", python=["-OO"])
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    process = npformer_(*words, streams="<&- >&- 2>&-", python=["-OO"])
+    assert (process.returncode, process.stdout, process.stderr) == (0, b"", b"")
 
 
 def test_an_error_that_nobody_can_see_is_still_a_status(tmp_path):
     for streams in ("2>&-", ">&- 2>&-"):
-        done = npformer_("evaluate", tmp_path / "nowhere", streams=streams)
-        assert (done.returncode, done.stdout) == (2, b"")
+        process = npformer_("evaluate", tmp_path / "nowhere", streams=streams)
+        assert (process.returncode, process.stdout) == (2, b"")
 
 
 @processes
 @needs_full
 def test_results_that_cannot_be_written_are_an_error(folder):
     """Unlike a training's, whose results are in files."""
-    done = npformer_("evaluate", folder, streams=">/dev/full")
-    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
-    assert b"No space left" in done.stderr
+    process = npformer_("evaluate", folder, streams=">/dev/full")
+    assert (process.returncode, process.stderr.count(b"\n")) == (2, 1)
+    assert b"No space left" in process.stderr
 
 
 FIT = """
@@ -167,21 +167,25 @@ def test_ctrl_c_while_modules_are_imported_ends_the_page_quietly(tmp_path, modul
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTS)
     (tmp_path / "runs").mkdir()
     place = os.pathsep.join([str(tmp_path), str(ROOT)])
-    done = npformer_("play", tmp_path / "runs", "--no-open", PYTHONPATH=place, AT=module)
+    process = npformer_("play", tmp_path / "runs", "--no-open", PYTHONPATH=place, AT=module)
     serves = module.startswith("uvicorn.")  # it ends as it should
-    assert done.returncode in ((0,) if serves else (130, -signal.SIGINT, 128 + signal.SIGINT))
-    assert done.stderr in (b"", b"interrupted\n")
-    assert done.stdout.startswith(b"http://127.0.0.1:") == serves
+    assert process.returncode in ((0,) if serves else (130, -signal.SIGINT, 128 + signal.SIGINT))
+    assert process.stderr in (b"", b"interrupted\n")
+    assert process.stdout.startswith(b"http://127.0.0.1:") == serves
 
 
 @processes
 def test_ctrl_c_ends_the_page_without_a_traceback(tmp_path):
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # as by hand
     call = f"from npformer.cli import main; main(['play', {str(tmp_path)!r}, '--no-open'])"
-    kept = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-c", f"{heard}; {call}"]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=kept, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
     ) as page:
         try:
             first = page.stdout.readline()

@@ -86,5 +86,9 @@ def test_every_public_name_is_called():
     tables = {f"layers.{name}" for name in ("ACTIVATIONS", "FFNS", "NORMS", "POOLINGS")}
     tables |= {"MIXERS", "mixers.MIXERS"}
     public = {name for name in nf.__all__ if not isinstance(getattr(nf, name), type(nf))}
-    public |= {f"{part}.{name}" for part, module in MODULES.items() for name in module.__all__}
+    public |= {
+        f"{module_name}.{name}"
+        for module_name, module in MODULES.items()
+        for name in module.__all__
+    }
     assert public - called - tables - NOT_CALLED == set()

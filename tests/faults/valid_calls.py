@@ -34,10 +34,10 @@ class Made(NamedTuple):
 class Target:
     """A function with valid arguments, or a method of an object, which has its own in each call."""
 
-    def __init__(self, name: str, function: Any, given: dict[str, Any], of: Any = None) -> None:
+    def __init__(self, name: str, function: Any, arguments: dict[str, Any], of: Any = None) -> None:
         self.name = name
         self._function = function
-        self._given = given
+        self._arguments = arguments
         self._of = of
         self.parameters = inspect.signature(function).parameters
 
@@ -46,8 +46,8 @@ class Target:
         return self._of is not None
 
     def arguments(self) -> dict[str, Any]:
-        given = self._given.items()
-        return {k: x.make() if isinstance(x, Made) else deepcopy(x) for k, x in given}
+        valid_arguments = self._arguments.items()
+        return {k: x.make() if isinstance(x, Made) else deepcopy(x) for k, x in valid_arguments}
 
     def call(self, arguments: dict[str, Any]) -> Any:
         if self._of is None:
@@ -62,15 +62,17 @@ class Target:
 CALLS: list[Target] = []
 
 
-def call(name: str, function: Any, /, of: Any = None, by_name: bool = True, **given: Any) -> None:
+def call(
+    name: str, function: Any, /, of: Any = None, by_name: bool = True, **arguments: Any
+) -> None:
     """Add a call, with what `ARGUMENTS` has for its signature."""
     names = inspect.signature(function).parameters
-    usual = {key: ARGUMENTS[key] for key in names if key in ARGUMENTS} if by_name else {}
-    CALLS.append(Target(name, function, usual | given, of))
+    defaults = {key: ARGUMENTS[key] for key in names if key in ARGUMENTS} if by_name else {}
+    CALLS.append(Target(name, function, defaults | arguments, of))
 
 
-def method(name: str, of: Any, /, **given: Any) -> None:
-    call(name, getattr(of, name.rpartition(".")[2]), of=of, by_name=False, **given)
+def method(name: str, of: Any, /, **arguments: Any) -> None:
+    call(name, getattr(of, name.rpartition(".")[2]), of=of, by_name=False, **arguments)
 
 
 def f32(*shape: int) -> np.ndarray:
@@ -155,11 +157,11 @@ for name, (inputs, options) in pairs(MASKED, "float32").items():
         def forward(logits: Any, first: Any, second: Any) -> Any:
             return F.mixture_scores(logits, first, second)
 
-    given = dict(zip(inspect.signature(forward).parameters, inputs, strict=False)) | options
-    call(f"functional.{name}", forward, by_name=False, **given)
+    arguments = dict(zip(inspect.signature(forward).parameters, inputs, strict=False)) | options
+    call(f"functional.{name}", forward, by_name=False, **arguments)
     (dy, _) = inspect.signature(backward).parameters
-    given = {dy: y if y.ndim else 1.0}
-    call(f"functional.{name}_backward", partial(backward, cache=cache), **given)
+    arguments = {dy: y if y.ndim else 1.0}
+    call(f"functional.{name}_backward", partial(backward, cache=cache), **arguments)
 
 scores = pairs(MASKED, "float32")["average"][0][0]
 call("functional.averaging_weights", F.averaging_weights, scores=scores)
@@ -195,22 +197,22 @@ def layers(module: Any) -> None:
     """Add each class, and a call of a layer of it."""
     for name in module.__all__:
         kind = getattr(module, name)
-        whole = isinstance(kind, type) and issubclass(kind, nf.Layer)
-        if not whole or kind in BASE_CLASSES:
+        is_layer = isinstance(kind, type) and issubclass(kind, nf.Layer)
+        if not is_layer or kind in BASE_CLASSES:
             continue
         where = f"{module.__name__.partition('.')[2]}.{name}"
         if name.startswith("Blockwise"):  # not all that its base takes
-            made = {"d_model": 4, "n_heads": 2, "seed": 0, "dtype": "float32"}
+            arguments = {"d_model": 4, "n_heads": 2, "seed": 0, "dtype": "float32"}
         elif name == "Sequential":
             continue
         else:
-            taken = inspect.signature(kind).parameters
-            made = {key: ARGUMENTS[key] for key in taken if key in ARGUMENTS}
-            made |= SPECIAL.get(name, {})
-        call(where, kind, by_name=False, **made)
+            parameters = inspect.signature(kind).parameters
+            arguments = {key: ARGUMENTS[key] for key in parameters if key in ARGUMENTS}
+            arguments |= SPECIAL.get(name, {})
+        call(where, kind, by_name=False, **arguments)
         if "Cross" not in name and name != "MixtureScores":
             x = IDS if name in OF_IDS else f32(2, 3, 4)
-            call(f"{name}(x)", nf.Layer.__call__.__get__(kind(**made)), x=x, mask=KEEP)
+            call(f"{name}(x)", nf.Layer.__call__.__get__(kind(**arguments)), x=x, mask=KEEP)
 
 
 layers(L)
@@ -291,8 +293,8 @@ text_encoder = nf.TextEncoder(config(n_token_types=2), 7)
 INPUTS: dict[str, Any] = {"x": IDS, "mask": KEEP, "types": TYPES}
 MANY: dict[str, Any] = {"batch_size": 2}
 VECTORS = {"x": f32(2, 3, 2)}
-for model, given in ((with_types, INPUTS), (text_encoder, INPUTS), (of_vectors, VECTORS)):
-    call(f"{type(model).__name__}(x) {len(given)}", model.__call__, **given)
+for model, inputs in ((with_types, INPUTS), (text_encoder, INPUTS), (of_vectors, VECTORS)):
+    call(f"{type(model).__name__}(x) {len(inputs)}", model.__call__, **inputs)
 for name in ("predict", "predict_probabilities"):
     method(f"SequenceClassifier.{name}", with_types, **INPUTS, **MANY)
 method("SequenceClassifier.explain", with_types, **INPUTS)
@@ -308,26 +310,26 @@ method(
 )
 method("SequenceClassifier.to", classifier(), backend="numpy")
 method("Layer.to", L.Linear(2, 3, seed=0), backend="numpy")
-some = classifier().freeze("embed.*")
-call("Layer.freeze", lambda pattern: deepcopy(some).freeze(pattern), pattern="embed.*")
-call("Layer.unfreeze", lambda pattern: deepcopy(some).unfreeze(pattern), pattern="embed.*")
+frozen = classifier().freeze("embed.*")
+call("Layer.freeze", lambda pattern: deepcopy(frozen).freeze(pattern), pattern="embed.*")
+call("Layer.unfreeze", lambda pattern: deepcopy(frozen).unfreeze(pattern), pattern="embed.*")
 
 
-def checked(kind: Any) -> Any:
+def constructor_with_check(kind: Any) -> Any:
     """Return a function that makes an estimator and checks its arguments, as `fit` does."""
 
     @wraps(kind)
     def make(**arguments: Any) -> Any:
-        found = kind(**arguments)
-        found.check()
-        return found
+        estimator = kind(**arguments)
+        estimator.check()
+        return estimator
 
     return make
 
 
-call("SeriesClassifier", checked(nf.SeriesClassifier), members=1)
+call("SeriesClassifier", constructor_with_check(nf.SeriesClassifier), members=1)
 for kind in (nf.TextClassifier, nf.TextWriter, nf.TextTranslator, nf.TextFiller):
-    call(kind.__name__, checked(kind), vocab_size=99)
+    call(kind.__name__, constructor_with_check(kind), vocab_size=99)
 
 published = nf.published
 for name in ("KerasFeedForward", "benchmark_model", "AskersSynthesizer", "BlogFNetBlock"):

@@ -135,8 +135,8 @@ def drawn(n: int, seed: int) -> list[WrongCall]:
         call = every[rng.integers(len(every))]
         if rng.random() < 0.25:
             other = every[rng.integers(len(every))]
-            taken = {name for name, _ in (*call.replaced, (call.without, ""))}
-            if other.replaced and other.replaced[0][0] not in taken:
+            names_of_replaced = {name for name, _ in (*call.replaced, (call.without, ""))}
+            if other.replaced and other.replaced[0][0] not in names_of_replaced:
                 call = call._replace(replaced=call.replaced + other.replaced)
         calls.append(call)
     return calls
@@ -315,23 +315,23 @@ def short(result: Any) -> str:
 # Counts -------------------------------------------------------------------------------------------
 def run(calls: list[WrongCall]) -> list[tuple[WrongCall, Outcome]]:
     """Make calls in a folder of their own, because some of them write files."""
-    found = []
+    outcomes = []
     for call in calls:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
-            found.append((call, outcome_of(call)))
-    return found
+            outcomes.append((call, outcome_of(call)))
+    return outcomes
 
 
 def wrong_calls(n: int, seed: int = 0) -> dict[str, int | float]:
     """Make `n` wrong calls, and count how they ended."""
     began = time.perf_counter()
-    found = Counter(outcome.kind for _, outcome in run(drawn(n, seed)))
+    counts = Counter(outcome.kind for _, outcome in run(drawn(n, seed)))
     return {
         "calls": n,
-        "right": found["right"],
-        "words": found["words"],
-        "raw": found["raw"],
-        "silent": found["silent"],
-        "hang": found["hang"],
+        "right": counts["right"],
+        "words": counts["words"],
+        "raw": counts["raw"],
+        "silent": counts["silent"],
+        "hang": counts["hang"],
         "seconds": time.perf_counter() - began,
     }

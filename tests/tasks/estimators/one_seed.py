@@ -51,12 +51,12 @@ def estimators():
 
 def digest(estimator):
     """Return a digest of what turns samples into arrays, and of all weights."""
-    found = hashlib.sha256(json.dumps(estimator.preparation()).encode())
+    sha256 = hashlib.sha256(json.dumps(estimator.preparation()).encode())
     for model in estimator.models_:
         for name, parameter in model.named_parameters().items():
-            found.update(name.encode())
-            found.update(parameter.value.tobytes())
-    return found.hexdigest()
+            sha256.update(name.encode())
+            sha256.update(parameter.value.tobytes())
+    return sha256.hexdigest()
 
 
 def settings_of(name, folder):

@@ -45,15 +45,17 @@ def edited(raw, path, change):
 )
 def test_a_file_of_a_series_classifier_whose_parts_do_not_fit(tmp_path, change):
     x = np.arange(12.0).reshape(4, 3)
-    found = nf.SeriesClassifier(SIZES, members=1).fit(x, ["x", "y"] * 2, epochs=1, progress=False)
+    classifier = nf.SeriesClassifier(SIZES, members=1).fit(
+        x, ["x", "y"] * 2, epochs=1, progress=False
+    )
     with pytest.raises(nf.CheckpointError, match="model"):
-        nf.load(edited(found, tmp_path / "model", change))
+        nf.load(edited(classifier, tmp_path / "model", change))
 
 
 def test_a_vocabulary_of_another_size_is_refused(classifier, tmp_path):
     def longer(description, prepared):
-        each = prepared.get("tokenizers", [prepared.get("tokenizer")])[-1]
-        each["words" if each["words"] else "characters"] += ["q", "z"]
+        last_tokenizer = prepared.get("tokenizers", [prepared.get("tokenizer")])[-1]
+        last_tokenizer["words" if last_tokenizer["words"] else "characters"] += ["q", "z"]
 
     writer = nf.TextWriter(SIZES | {"max_len": 8}).fit("abc " * 9, epochs=1, progress=False)
     sizes = {n: v for n, v in SIZES.items() if n != "token_dropout"}

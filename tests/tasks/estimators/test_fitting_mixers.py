@@ -27,10 +27,10 @@ def test_positions_of_several_transforms_are_learned(mixer, n_layers, expected):
     assert usual_positions(nf.EncoderConfig(**config)) == expected
     texts, labels = ["a b", "c d"] * 6, ["x", "y"] * 6
     settings = {"d_model": 8, "n_heads": 2, "d_ff": 8, **config}
-    for given, wanted in (({}, expected), ({"positions": "none"}, "none")):
-        made = nf.TextClassifier({**settings, **given}, members=1)
-        made.fit(texts, labels, epochs=1, progress=False)
-        assert made.model.config.positions == wanted
+    for changes, positions in (({}, expected), ({"positions": "none"}, "none")):
+        classifier = nf.TextClassifier({**settings, **changes}, members=1)
+        classifier.fit(texts, labels, epochs=1, progress=False)
+        assert classifier.model.config.positions == positions
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
@@ -39,7 +39,7 @@ def test_a_mean_over_the_rows_of_a_transform_is_the_first_token(name):
     x = np.random.default_rng(0).normal(size=(2, 5, 4))
     changed = x.copy()
     changed[:, 1:] += 1.0
-    first, second = (mix(each)[0].mean(axis=1) for each in (x, changed))
+    first, second = (mix(array)[0].mean(axis=1) for array in (x, changed))
     np.testing.assert_allclose(first, second)
     assert not np.allclose(mix(x)[0][:, 0], mix(changed)[0][:, 0])
 
@@ -49,8 +49,8 @@ def test_classifiers_go_by_it_unless_told_otherwise():
     fitted = {"validation": None, "epochs": 1, "progress": False}
     for pooling, expected in ((None, "first"), ("mean", "mean")):
         config = {**SIZES, "mixer": "fourier", "n_layers": 1}
-        found = nf.SeriesClassifier(config, pooling=pooling).fit(series, labels, **fitted)
-        assert found.model.pooling == expected
+        classifier = nf.SeriesClassifier(config, pooling=pooling).fit(series, labels, **fitted)
+        assert classifier.model.pooling == expected
     texts = ["good film", "bad film"] * 6
     config = {**SIZES, "mixer": "fourier", "n_layers": 1}
     assert nf.TextClassifier(config).fit(texts, labels, **fitted).model.pooling == "first"

@@ -38,13 +38,13 @@ def test_five_processes_train_and_resume_the_same_models(tmp_path):
         }
         folders = [tmp_path / str(number), tmp_path / str(number - 1)]
         command = [sys.executable, "-m", "tests.tasks.estimators.one_seed", *map(str, folders)]
-        done = subprocess.run(command, env=environment, capture_output=True, check=True)
-        for name, found in json.loads(done.stdout).items():
-            digests.setdefault(name.removesuffix(", resumed"), []).append(found)
+        process = subprocess.run(command, env=environment, capture_output=True, check=True)
+        for name, digest_of_estimator in json.loads(process.stdout).items():
+            digests.setdefault(name.removesuffix(", resumed"), []).append(digest_of_estimator)
     assert digests.keys() == SINGLE.keys()
-    for name, found in digests.items():
-        assert len(found) == 2 * PROCESSES - 1, name
-        assert len(set(found)) == 1, name
+    for name, digests_of_name in digests.items():
+        assert len(digests_of_name) == 2 * PROCESSES - 1, name
+        assert len(set(digests_of_name)) == 1, name
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def another_library(monkeypatch):
         monkeypatch.setattr(text_filler, "train_tokenizer", other_tokenizer)
         monkeypatch.setattr(text_writer, "train_writing_tokenizer", other_tokenizer)
         monkeypatch.setattr(text_translator, "train_writing_tokenizer", other_tokenizer)
-        monkeypatch.setattr(split, "stratified", other_split)
+        monkeypatch.setattr(split, "stratified_split", other_split)
         monkeypatch.setattr(pair_split, "split_by_source", other_split)
 
     return act
@@ -73,19 +73,19 @@ def another_library(monkeypatch):
 )
 def test_a_training_goes_on_with_what_it_drew(name, tmp_path, another_library):
     estimator, data = SINGLE[name]
-    whole = digest(estimator.fit(*data, validation=0.2, **SETTINGS))
+    digest_without_a_stop = digest(estimator.fit(*data, validation=0.2, **SETTINGS))
     estimator.fit(*data, **settings_of(name, tmp_path), callbacks=[Stop()])
-    assert digest(estimator) != whole
+    assert digest(estimator) != digest_without_a_stop
     another_library()
-    assert digest(estimator.fit(*data, **settings_of(name, tmp_path))) == whole
+    assert digest(estimator.fit(*data, **settings_of(name, tmp_path))) == digest_without_a_stop
 
 
 def test_what_was_drawn_for_other_texts_is_drawn_again(tmp_path):
-    kept = {"checkpoint": tmp_path, "resume": True, **SETTINGS, "epochs": 1}
+    settings = {"checkpoint": tmp_path, "resume": True, **SETTINGS, "epochs": 1}
     config = SINGLE["filler, word"][0].config
-    nf.TextFiller(config).fit(["a b c d e f"] * 8, **kept)
+    nf.TextFiller(config).fit(["a b c d e f"] * 8, **settings)
     (tmp_path / "checkpoint.safetensors").unlink()  # stopped before its first checkpoint
-    filler = nf.TextFiller(config).fit(["u v w x y z"] * 8, **kept)
+    filler = nf.TextFiller(config).fit(["u v w x y z"] * 8, **settings)
     assert filler.tokenizer_.vocabulary[3:] == list("uvwxyz")
     with pytest.raises(ValueError, match=r"cannot go on from the checkpoint: data is"):
-        nf.TextFiller(config).fit(["a b c d e f"] * 9, **kept)
+        nf.TextFiller(config).fit(["a b c d e f"] * 9, **settings)

@@ -23,12 +23,16 @@ def small(**changes):
 def test_arguments_stay_as_they_are_given_and_can_be_set(kind):
     config = dict(SIZES)
     estimator = kind(config, seed=3)
-    found = estimator.get_params()
-    assert found["config"] is config
-    assert found["seed"] == 3
-    assert estimator.get_params(deep=False) == found
+    parameters = estimator.get_params()
+    assert parameters["config"] is config
+    assert parameters["seed"] == 3
+    assert estimator.get_params(deep=False) == parameters
     assert estimator.set_params(seed=-1, dtype="float64") is estimator
-    assert kind(**estimator.get_params()).get_params() == {**found, "seed": -1, "dtype": "float64"}
+    assert kind(**estimator.get_params()).get_params() == {
+        **parameters,
+        "seed": -1,
+        "dtype": "float64",
+    }
     with pytest.raises(ValueError, match=r"'sead'.*Did you mean 'seed'"):
         estimator.set_params(sead=1)
     if kind is nf.TextWriter:
@@ -109,5 +113,7 @@ one = nf.TextClassifier({"d_model": 8, "n_heads": 2, "d_ff": 8}, members=1)
 one.fit(["a b", "c d"] * 4, ["x", "y"] * 4, epochs=1, progress=False)
 print(one.set_params(seed=1).get_params()["seed"], one.score(["a b"], ["x"]) >= 0.0)
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "1 True\n"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout == "1 True\n"

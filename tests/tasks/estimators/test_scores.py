@@ -39,8 +39,9 @@ def test_scores_beside_scikit_learn(answers):
     y, probabilities = answers
     scores = scores_of(list("abcd"), y, probabilities)
     predicted = probabilities.argmax(axis=1)
-    found = metrics.precision_recall_fscore_support(y, predicted, labels=range(4), zero_division=0)
-    precision, recall, f1, _ = found
+    precision, recall, f1, _ = metrics.precision_recall_fscore_support(
+        y, predicted, labels=range(4), zero_division=0
+    )
     np.testing.assert_allclose(scores.precision, precision)
     np.testing.assert_allclose(scores.recall, recall)
     np.testing.assert_allclose(scores.f1, f1)
@@ -125,8 +126,8 @@ def test_a_split_keeps_the_shares_of_the_classes(share):
 
 
 def test_repeated_samples():
-    found = repeated(["a", "b", "a", "a", "b"], ["x", "x", "x", "y", "x"])
-    assert found.tolist() == [False, False, True, False, True]
+    is_repeated = repeated(["a", "b", "a", "a", "b"], ["x", "x", "x", "y", "x"])
+    assert is_repeated.tolist() == [False, False, True, False, True]
 
 
 WORDS = np.array([[2, 3, 2, 3], [4, 6, 1, 5], [3, 2, 0, 0], [5, 5, 5, 0]])
@@ -154,9 +155,10 @@ def test_the_temperature_is_found(too_sure):
 def test_two_answers_count_as_much_as_they_are_right():
     z, _, y = drawn()
     noise = np.random.default_rng(1).normal(size=z.shape)
-    found = factors(np.stack([noise, z], axis=1), y)  # the labels are drawn from the second
+    logits = np.stack([noise, z], axis=1)  # the labels are drawn from the second
+    both_factors = factors(logits, y)
     alone = factors(z[:, None], y)[0]
-    np.testing.assert_allclose(found, [0.01, 2.0 * alone], rtol=1e-3)  # the least allowed
+    np.testing.assert_allclose(both_factors, [0.01, 2.0 * alone], rtol=1e-3)  # the least allowed
     np.testing.assert_array_equal(factors(np.stack([z, -z], axis=1), y)[1], 0.01)
     assert factors(np.eye(3)[:, None], np.arange(3)) == 4.0  # all right: the most allowed
 

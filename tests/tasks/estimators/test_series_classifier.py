@@ -30,20 +30,20 @@ def test_it_learns_series_of_different_lengths(trained):
     series, labels = series_and_labels(seed=1)
     assert trained.evaluate(series, labels).accuracy > 0.9
     assert set(trained.predict(series[:4])) <= {"down", "up"}
-    alone = np.concatenate([trained.predict_probabilities([each]) for each in series[:5]])
+    alone = np.concatenate([trained.predict_probabilities([steps]) for steps in series[:5]])
     np.testing.assert_allclose(trained.predict_probabilities(series)[:5], alone, rtol=1e-4)
 
 
 def test_features_are_scaled_by_the_training_part_alone(trained):
     series, labels = series_and_labels()
-    others = [each + 1e6 for each in series[:10]]
-    found = nf.SeriesClassifier(SIZES, members=1).fit(
-        series, labels, **QUICK | {"epochs": 1, "validation": (others, labels[:10])}
+    shifted = [sequence + 1e6 for sequence in series[:10]]
+    classifier = nf.SeriesClassifier(SIZES, members=1).fit(
+        series, labels, **QUICK | {"epochs": 1, "validation": (shifted, labels[:10])}
     )
     steps = np.concatenate(series)
-    np.testing.assert_allclose(found.reader_.mean, steps.mean(axis=0))
-    np.testing.assert_allclose(found.reader_.deviation, steps.std(axis=0))
-    x, mask = found.arrays(series)
+    np.testing.assert_allclose(classifier.reader_.mean, steps.mean(axis=0))
+    np.testing.assert_allclose(classifier.reader_.deviation, steps.std(axis=0))
+    x, mask = classifier.arrays(series)
     np.testing.assert_allclose(x[mask].mean(axis=0), 0.0, atol=1e-5)
     np.testing.assert_allclose(x[mask].std(axis=0), 1.0, rtol=1e-5)
     assert (x[~mask] == 0.0).all()
@@ -59,22 +59,24 @@ def test_it_comes_back_from_its_file(trained, tmp_path):
 
 def test_one_feature_and_whole_arrays():
     x = np.random.default_rng(0).normal(size=(40, 6)) + np.arange(40)[:, None] % 2
-    found = nf.SeriesClassifier(SIZES, members=1).fit(x, np.arange(40) % 2, **QUICK | {"epochs": 1})
-    assert found.model.n_features == 1
-    assert found.predict(x[..., None]).shape == (40,)
+    classifier = nf.SeriesClassifier(SIZES, members=1).fit(
+        x, np.arange(40) % 2, **QUICK | {"epochs": 1}
+    )
+    assert classifier.model.n_features == 1
+    assert classifier.predict(x[..., None]).shape == (40,)
     pandas = pytest.importorskip("pandas", reason=NEEDS["pandas"])
     frame = pandas.DataFrame(x, columns=[f"t{i}" for i in range(6)])  # a series a row
-    np.testing.assert_array_equal(found.predict_proba(frame), found.predict_proba(x))
+    np.testing.assert_array_equal(classifier.predict_proba(frame), classifier.predict_proba(x))
 
 
 def test_another_training_may_have_other_features(trained):
     series, labels = series_and_labels(40)
-    found = nf.SeriesClassifier(SIZES, members=1).fit(series, labels, **QUICK | {"epochs": 1})
+    classifier = nf.SeriesClassifier(SIZES, members=1).fit(series, labels, **QUICK | {"epochs": 1})
     with pytest.raises(ValueError, match="only the class"):
-        found.fit([each[:, :1] for each in series], ["up"] * 40)
-    assert len(found.reader_.mean) == 2  # a mistake changes nothing
-    found.fit([each[:, :1] for each in series], labels, **QUICK | {"epochs": 1})
-    assert found.model.n_features == 1
+        classifier.fit([steps[:, :1] for steps in series], ["up"] * 40)
+    assert len(classifier.reader_.mean) == 2  # a mistake changes nothing
+    classifier.fit([steps[:, :1] for steps in series], labels, **QUICK | {"epochs": 1})
+    assert classifier.model.n_features == 1
 
 
 TWO = [np.zeros((3, 2)), np.zeros((3, 1))]

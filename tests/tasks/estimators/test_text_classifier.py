@@ -37,21 +37,23 @@ def test_an_answer_does_not_depend_on_the_texts_beside_it(classifier):
 
 def test_the_validation_part_gives_no_words_to_the_vocabulary():
     texts, labels = texts_and_labels()
-    others = ["pizza pizza", "hail hail"], ["food", "weather"]
-    found = small().fit(texts, labels, **QUICK | {"validation": others})
-    assert "pizza" not in found.tokenizer_.vocabulary
-    assert len(found.history_.validation_accuracy) == 6
+    validation = ["pizza pizza", "hail hail"], ["food", "weather"]
+    classifier = small().fit(texts, labels, **QUICK | {"validation": validation})
+    assert "pizza" not in classifier.tokenizer_.vocabulary
+    assert len(classifier.history_.validation_accuracy) == 6
     parted = small().fit([f"{text} w{i}" for i, text in enumerate(texts)], labels, **QUICK)
-    own = [word for word in parted.tokenizer_.vocabulary if word[0] == "w" and word[1:].isdigit()]
-    assert len(own) == 108
+    numbered_words = [
+        word for word in parted.tokenizer_.vocabulary if word[0] == "w" and word[1:].isdigit()
+    ]
+    assert len(numbered_words) == 108
 
 
 def test_without_validation_the_last_weights_are_kept():
     with pytest.raises(ValueError, match="patience is 2 and there is no validation"):
         small().fit(*texts_and_labels(), **QUICK | {"validation": None, "patience": 2})
-    found = small().fit(*texts_and_labels(), **QUICK | {"validation": None})
-    assert found.history_.validation_accuracy == []
-    assert found.history_.best_epoch == 6
+    classifier = small().fit(*texts_and_labels(), **QUICK | {"validation": None})
+    assert classifier.history_.validation_accuracy == []
+    assert classifier.history_.best_epoch == 6
 
 
 def test_the_seed_decides():
@@ -65,14 +67,16 @@ def test_the_seed_decides():
 
 def test_an_ensemble_averages_probabilities(tmp_path):
     texts, labels = texts_and_labels(60)
-    found = small(members=3).fit(texts, labels, **QUICK | {"epochs": 2})
-    x, mask = found.arrays(texts)
-    each = [model.predict_probabilities(x, mask) for model in found.models_]
-    assert not np.array_equal(each[0], each[1])
-    np.testing.assert_allclose(found.predict_probabilities(texts), np.mean(each, axis=0), rtol=1e-6)
-    nf.save(found, tmp_path / "three")
+    ensemble = small(members=3).fit(texts, labels, **QUICK | {"epochs": 2})
+    x, mask = ensemble.arrays(texts)
+    probabilities = [model.predict_probabilities(x, mask) for model in ensemble.models_]
+    assert not np.array_equal(probabilities[0], probabilities[1])
+    np.testing.assert_allclose(
+        ensemble.predict_probabilities(texts), np.mean(probabilities, axis=0), rtol=1e-6
+    )
+    nf.save(ensemble, tmp_path / "three")
     back = nf.load(tmp_path / "three")
-    np.testing.assert_array_equal(*(m.predict_probabilities(texts) for m in (back, found)))
+    np.testing.assert_array_equal(*(m.predict_probabilities(texts) for m in (back, ensemble)))
     assert len(back.models_) == 3
 
 
@@ -112,11 +116,11 @@ def test_every_tokenizer_trains_and_is_saved(tmp_path, tokenizer):
         pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     texts, labels = texts_and_labels()
     vocab_size = None if tokenizer == "word" else 400
-    found = small(tokenizer=tokenizer, vocab_size=vocab_size).fit(texts, labels, **QUICK)
-    assert found.evaluate(texts, labels).accuracy > 0.9
-    nf.save(found, tmp_path / "model.safetensors", notes={"from": "a test"})
+    classifier = small(tokenizer=tokenizer, vocab_size=vocab_size).fit(texts, labels, **QUICK)
+    assert classifier.evaluate(texts, labels).accuracy > 0.9
+    nf.save(classifier, tmp_path / "model.safetensors", notes={"from": "a test"})
     back = nf.load(tmp_path / "model.safetensors")
-    assert back.predict(texts).tolist() == found.predict(texts).tolist()
+    assert back.predict(texts).tolist() == classifier.predict(texts).tolist()
     assert nf.read_notes(tmp_path / "model.safetensors") == {"from": "a test"}
 
 
@@ -125,11 +129,11 @@ def test_whole_configurations_tokenizers_and_other_mixers():
     config = nf.EncoderConfig(**SIZES, max_len=8, mixer="fourier", padding="per_length")
     tokenizer = WordTokenizer(["rain", "soup"])
     brief = QUICK | {"epochs": 1}
-    found = nf.TextClassifier(config, tokenizer=tokenizer, pooling="first", members=1)
-    found.fit(*data, **brief)
-    assert found.model.config == config
-    assert found.tokenizer_ is tokenizer
-    assert found.model.pooling == "first"
+    classifier = nf.TextClassifier(config, tokenizer=tokenizer, pooling="first", members=1)
+    classifier.fit(*data, **brief)
+    assert classifier.model.config == config
+    assert classifier.tokenizer_ is tokenizer
+    assert classifier.model.pooling == "first"
     named = nf.TextClassifier({"mixer": "dense_synthesizer", **SIZES}, members=1)
     named.fit(*data, **brief)
     assert named.model.config.mixer == "dense_synthesizer"
@@ -139,19 +143,19 @@ def test_labels_may_be_numbers_and_truth_values():
     texts, labels = texts_and_labels(40)
     brief = QUICK | {"epochs": 1}
     numbers = np.array([5 if label == "food" else -2 for label in labels])
-    found = small().fit(np.array(texts), numbers, **brief)
-    assert found.classes_.tolist() == [-2, 5]
-    assert found.predict(texts).dtype.kind == "i"
+    with_numbers = small().fit(np.array(texts), numbers, **brief)
+    assert with_numbers.classes_.tolist() == [-2, 5]
+    assert with_numbers.predict(texts).dtype.kind == "i"
     truth = small().fit(texts, [label == "food" for label in labels], **brief)
     assert truth.classes_.tolist() == [False, True]
 
 
 def test_a_long_text_is_cut_and_that_is_said_once():
     texts, labels = texts_and_labels(40)
-    found = small(max_len=4)
+    classifier = small(max_len=4)
     with pytest.warns(UserWarning, match=r"more than 4 tokens, .*, npformer pretrain has it"):
-        found.fit(texts, labels, **QUICK | {"epochs": 1})
-    assert found.predict(["soup " * 1000]).shape == (1,)  # a second warning would be an error
+        classifier.fit(texts, labels, **QUICK | {"epochs": 1})
+    assert classifier.predict(["soup " * 1000]).shape == (1,)  # a second warning would be an error
 
 
 def test_a_model_reads_texts_longer_than_those_it_was_trained_on(classifier):
@@ -161,7 +165,7 @@ def test_a_model_reads_texts_longer_than_those_it_was_trained_on(classifier):
 
 def test_a_training_goes_on_from_its_checkpoint(tmp_path):
     data = texts_and_labels(40)
-    whole = small(members=2).fit(*data, **QUICK)
+    uninterrupted = small(members=2).fit(*data, **QUICK)
     brief = QUICK | {"epochs": 6}
 
     class Stop(nf.Callback):
@@ -172,7 +176,7 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path):
     with pytest.raises(RuntimeError, match="power cut"):
         small(members=2).fit(*data, checkpoint=tmp_path, callbacks=[Stop()], **brief)
     again = small(members=2).fit(*data, checkpoint=tmp_path, resume=True, **brief)
-    for one, other in zip(whole.models_, again.models_, strict=True):
+    for one, other in zip(uninterrupted.models_, again.models_, strict=True):
         np.testing.assert_array_equal(one.parameters().flat, other.parameters().flat)
 
 
@@ -230,11 +234,11 @@ def test_mistakes_are_explained(call, error, words):
 def test_a_weight_for_each_label_and_a_doubt_about_labels_that_rarely_repeat():
     texts, labels = texts_and_labels(12)
     weights = {"weather": 1.0, "food": 3.0}
-    found = small().fit(texts, labels, **QUICK | {"epochs": 1}, class_weight=weights)
-    assert found.settings_["class_weight"] == {0: 3.0, 1: 1.0}
-    several = [f"{label} {i // 2}" for i, label in enumerate(labels)]
+    classifier = small().fit(texts, labels, **QUICK | {"epochs": 1}, class_weight=weights)
+    assert classifier.settings_["class_weight"] == {0: 3.0, 1: 1.0}
+    rare_labels = [f"{label} {i // 2}" for i, label in enumerate(labels)]
     with pytest.warns(UserWarning, match="there are 12 different labels for 12 samples"):
-        small().fit(texts, several, **QUICK | {"epochs": 1, "validation": None})
+        small().fit(texts, rare_labels, **QUICK | {"epochs": 1, "validation": None})
 
 
 def test_mistakes_with_a_trained_classifier(classifier, tmp_path):
@@ -251,10 +255,10 @@ def test_mistakes_with_a_trained_classifier(classifier, tmp_path):
 
 
 def test_weights_that_are_no_numbers_are_said(tmp_path):
-    found = small().fit(*texts_and_labels(40), **QUICK | {"epochs": 1})
-    found.model.classify.bias.value[0] = np.nan
+    classifier = small().fit(*texts_and_labels(40), **QUICK | {"epochs": 1})
+    classifier.model.classify.bias.value[0] = np.nan
     with pytest.raises(ValueError, match="the probabilities of sample 0 are NaN"):
-        found.predict(["soup"])
+        classifier.predict(["soup"])
 
 
 def test_a_file_without_its_history(classifier, tmp_path):
@@ -307,9 +311,9 @@ def test_a_wrong_share_for_the_temperature_is_named(share):
 
 def test_the_longest_text_may_stand_in_the_configuration():
     texts, labels = texts_and_labels(40)
-    found = nf.TextClassifier(SIZES | {"max_len": 100}, members=1)
-    assert found.fit(texts, labels, epochs=1).model.config.max_len == 100
-    assert found.arrays(["soup " * 20])[0].shape[1] >= 20
+    classifier = nf.TextClassifier(SIZES | {"max_len": 100}, members=1)
+    assert classifier.fit(texts, labels, epochs=1).model.config.max_len == 100
+    assert classifier.arrays(["soup " * 20])[0].shape[1] >= 20
 
 
 def test_a_loss_of_one_answer_is_refused():

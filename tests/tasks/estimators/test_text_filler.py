@@ -18,11 +18,11 @@ def filler():
 
 
 def test_it_guesses_hidden_words_better_than_one_word_for_all(filler):
-    found = filler.evaluate(TEXTS)
+    evaluation = filler.evaluate(TEXTS)
     lengths = [len(text.split()) for text in TEXTS]
-    assert found.tokens == sum(lengths)
-    assert found.accuracy > found.most_frequent > 0.1
-    assert found == filler.evaluate(TEXTS)
+    assert evaluation.tokens == sum(lengths)
+    assert evaluation.accuracy > evaluation.most_frequent > 0.1
+    assert evaluation == filler.evaluate(TEXTS)
     (((word, p), *_),) = nf.fill(filler, "bread [MASK] the")
     assert word in ("bread", "soup", "apple", "rice", "the", "a", "is")  # and not the weather
     assert 0.1 < p < 1.0
@@ -38,12 +38,12 @@ def test_a_classifier_begins_with_its_tables_and_blocks(filler, tmp_path):
     nf.save(filler, tmp_path / "model.safetensors")
     frozen = nf.TextClassifier(pretrained=tmp_path, freeze=["embed.*", "encoder.*"])
     frozen.fit(TEXTS, LABELS, **BRIEF)
-    own = filler.model.parameters()
+    pretrained = filler.model.parameters()
     after = {name: p.value for name, p in frozen.model.named_parameters().items()}
-    taken = [name for name in after if name in own]
-    assert {name.partition(".")[0] for name in taken} == {"embed", "encoder"}
-    for name in taken:
-        np.testing.assert_array_equal(after[name], own[name])
+    shared_names = [name for name in after if name in pretrained]
+    assert {name.partition(".")[0] for name in shared_names} == {"embed", "encoder"}
+    for name in shared_names:
+        np.testing.assert_array_equal(after[name], pretrained[name])
     assert frozen.tokenizer_.to_dict() == filler.tokenizer_.to_dict()
     tuned = nf.TextClassifier(pretrained=tmp_path).fit(TEXTS, LABELS, **BRIEF)
     assert tuned.settings_["layer_decay"] < 1.0
@@ -81,9 +81,9 @@ MODEL = nf.MaskedLanguageModel(
 
 
 def test_each_mask_has_its_likeliest_words(tmp_path):
-    found = nf.fill(MODEL, "b [MASK] d [MASK]", k=3, tokenizer=TOKENIZER)
+    guesses = nf.fill(MODEL, "b [MASK] d [MASK]", k=3, tokenizer=TOKENIZER)
     row = np.array([TOKENIZER.ids("b [MASK] d [MASK]")])
-    for p, words in zip(MODEL.predict_probabilities(row)[0, [1, 3]], found, strict=True):
+    for p, words in zip(MODEL.predict_probabilities(row)[0, [1, 3]], guesses, strict=True):
         best = [id for id in np.argsort(-p, kind="stable") if id > TOKENIZER.mask_id][:3]
         assert words == [(TOKENIZER.token(int(id)), p[id]) for id in best]
     filler = nf.TextFiller(CONFIG, tokenizer=TOKENIZER).fit(SHORT, epochs=1, progress=False)
@@ -105,6 +105,6 @@ def test_each_mask_has_its_likeliest_words(tmp_path):
     ],
 )
 def test_wrong_calls_are_refused(arguments, message):
-    usual = {"model": MODEL, "text": "a [MASK]", "tokenizer": TOKENIZER}
+    valid = {"model": MODEL, "text": "a [MASK]", "tokenizer": TOKENIZER}
     with pytest.raises((ValueError, TypeError, FileNotFoundError), match=message):
-        nf.fill(**usual | arguments)
+        nf.fill(**valid | arguments)

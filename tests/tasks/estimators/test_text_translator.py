@@ -44,10 +44,10 @@ def test_edits():
 
 
 def test_any_target_of_a_source_is_right():
-    found = translations_of({"a": ["x y", "x"], "b": ["p q"]}, ["x", "p z"], str.split)
-    assert (found.n, found.exact) == (2, 0.5)
-    assert found.edits == pytest.approx(1 / 3)  # one of the tokens x, p, q
-    assert found.worst == [("b", "p q", "p z", 1)]
+    evaluation = translations_of({"a": ["x y", "x"], "b": ["p q"]}, ["x", "p z"], str.split)
+    assert (evaluation.n, evaluation.exact) == (2, 0.5)
+    assert evaluation.edits == pytest.approx(1 / 3)  # one of the tokens x, p, q
+    assert evaluation.worst == [("b", "p q", "p z", 1)]
 
 
 def test_a_source_stays_in_one_part():
@@ -67,11 +67,11 @@ def test_columns_of_few_words_are_split_into_words():
 
 
 def test_it_is_measured_by_running_freely(trained):
-    found = trained.evaluate(SOURCES[:30], TARGETS[:30])
+    evaluation = trained.evaluate(SOURCES[:30], TARGETS[:30])
     written = trained.translate(SOURCES[:30])
     right = np.mean([one == other for one, other in zip(written, TARGETS, strict=False)])
-    assert found.exact == pytest.approx(right)
-    assert (found.edits == 0) == (right == 1)
+    assert evaluation.exact == pytest.approx(right)
+    assert (evaluation.edits == 0) == (right == 1)
 
 
 def test_it_is_saved_whole(trained, tmp_path):
@@ -90,9 +90,9 @@ def test_a_text_that_does_not_end_is_looked_at(tmp_path):
 def test_a_decoder_of_its_own():
     decoder = nf.EncoderConfig(d_model=16, n_heads=2, d_ff=16, n_layers=1, causal=True, max_len=40)
     config = {**SMALL, "mixer": "fourier", "padding": "per_length", "max_len": 40}
-    found = nf.TextTranslator(config, decoder=decoder)
-    found.fit(SOURCES, TARGETS, epochs=1, progress=False)
-    assert len(found.translate(SOURCES[:2])) == 2
+    translator = nf.TextTranslator(config, decoder=decoder)
+    translator.fit(SOURCES, TARGETS, epochs=1, progress=False)
+    assert len(translator.translate(SOURCES[:2])) == 2
 
 
 @pytest.mark.parametrize(

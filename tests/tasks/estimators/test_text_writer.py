@@ -48,9 +48,9 @@ def witten_bell(train, test, order):
         n, kinds = sum(follow.values()), len(follow)
         return (follow[w] + kinds * p(shorter, w)) / (n + kinds) if n else p(shorter, w)
 
-    both, losses = train + test, []
-    for i in range(len(train), len(both)):
-        losses.append(-math.log(p(both[i - order + 1 : i], both[i])))
+    text, losses = train + test, []
+    for i in range(len(train), len(text)):
+        losses.append(-math.log(p(text[i - order + 1 : i], text[i])))
     return float(np.mean(losses))
 
 
@@ -65,10 +65,10 @@ def test_nats_are_the_mean_loss_of_a_character(trained):
     logits = np.asarray(trained.model(x), dtype="float64")
     logits -= logits.max(axis=-1, keepdims=True)
     log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-    own = np.take_along_axis(log_p, np.maximum(y, 0)[..., None], axis=-1)[..., 0]
+    log_p_of_targets = np.take_along_axis(log_p, np.maximum(y, 0)[..., None], axis=-1)[..., 0]
     scores = trained.evaluate(TEXT[:200])
     assert (scores.tokens, scores.characters) == (199, 199)
-    assert scores.nats == pytest.approx(-own[y >= 0].mean(), rel=1e-5)
+    assert scores.nats == pytest.approx(-log_p_of_targets[y >= 0].mean(), rel=1e-5)
     assert scores.bits == pytest.approx(scores.nats / math.log(2))
     assert scores.perplexity == pytest.approx(math.exp(scores.nats))
 
@@ -105,8 +105,8 @@ def test_a_token_that_ends_within_a_character_waits(tmp_path):
     pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     text = "naïve façade über größe 😀 " * 40
     writer = small(tokenizer="bpe", vocab_size=270).fit(text, epochs=30, lr=0.01, progress=False)
-    pieces = list(writer.stream("naïve", 30, temperature=0))
-    assert not any("\ufffd" in piece for piece in pieces[:-1])
+    chunks = list(writer.stream("naïve", 30, temperature=0))
+    assert not any("\ufffd" in chunk for chunk in chunks[:-1])
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,12 @@ class Page(HTMLParser):
 
     def of(self, tag, **wanted):
         """Return the attributes of all elements of a tag, with those wanted."""
-        found = [attributes for name, attributes in self.tags if name == tag]
-        return [a for a in found if all(a.get(key) == value for key, value in wanted.items())]
+        attributes_of_tag = [attributes for name, attributes in self.tags if name == tag]
+        return [
+            a
+            for a in attributes_of_tag
+            if all(a.get(key) == value for key, value in wanted.items())
+        ]
 
     def table_after(self, *head):
         """Return the rows of all tables with this head."""

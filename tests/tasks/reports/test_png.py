@@ -18,8 +18,8 @@ def test_a_scale_goes_from_its_first_colour_to_its_last(scale):
 
 def test_entries_get_the_colours_of_their_values():
     values = np.array([[0.0, 1.0, 0.5], [np.nan, np.inf, 2.0]])
-    kept = np.array([[True, True, True], [True, True, False]])
-    index, _ = pixels(data_address(values, kept, "weights", 0.0, 1.0))
+    mask = np.array([[True, True, True], [True, True, False]])
+    index, _ = pixels(data_address(values, mask, "weights", 0.0, 1.0))
     np.testing.assert_array_equal(index, [[1, LEVELS, 33], [LEVELS + 1, LEVELS + 1, 0]])
     flat, _ = pixels(data_address(np.zeros((2, 2)), np.ones((2, 2), bool), "weights", 0.0, 0.0))
     assert (flat == 1).all()
@@ -27,15 +27,15 @@ def test_entries_get_the_colours_of_their_values():
 
 @pytest.mark.parametrize(("length", "side", "expected"), [(8, 8, 8), (9, 8, 5), (512, 128, 128)])
 def test_a_block_is_its_entry_of_the_largest_magnitude(rng, length, side, expected):
-    matrix, kept = rng.normal(size=(length, length)), np.ones((length, length), bool)
-    kept[:, -3:] = False
-    small, known = shrink(matrix, kept, side)
+    matrix, mask = rng.normal(size=(length, length)), np.ones((length, length), bool)
+    mask[:, -3:] = False
+    small, known = shrink(matrix, mask, side)
     assert small.shape == known.shape == (expected, expected)
     size = -(-length // side)
     for i in range(0, expected, 7):
         for j in range(0, expected, 7):
             rows, columns = slice(i * size, (i + 1) * size), slice(j * size, (j + 1) * size)
-            block, of_block = matrix[rows, columns], kept[rows, columns]
+            block, of_block = matrix[rows, columns], mask[rows, columns]
             assert known[i, j] == of_block.any()
             if of_block.any():
                 values = block[of_block]

@@ -90,7 +90,7 @@ def test_a_picture_holds_the_weights(small_model, token_batch, shown):
 
 def test_an_image_is_shown_with_its_tokens_as_rows(shown):
     dataset = nf.data.digits()
-    x, y = (part[:6] for part in dataset.test)
+    x, y = (array[:6] for array in dataset.test)
     config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
     page = shown(nf.SequenceClassifier(config, 10, n_features=8), x, y, samples=1)
     *_, last = (a for a in page.of("img") if a["alt"].startswith("x: 8 tokens as rows"))
@@ -107,38 +107,40 @@ def test_confusions_and_worst_mistakes_are_right(small_model, token_batch, shown
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     losses, predicted = -np.log(p[np.arange(8), labels]), p.argmax(axis=1)
     (rows,) = page.table_after("", "low", "middle", "high")
-    found = [[int(cell.replace("·", "0")) for cell in row[1:]] for row in rows]
+    confusions = [[int(cell.replace("·", "0")) for cell in row[1:]] for row in rows]
     expected = np.zeros((3, 3), int)
     np.add.at(expected, (labels, predicted), 1)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(confusions, expected)
     colours = [a["style"].partition("rgba(")[2][:3] for a in page.of("b") if "style" in a]
     of_counts = ["33," if i == j else "214" for i, j in np.argwhere(expected)]
     assert colours == [colour[:3] for colour in of_counts]  # blue where label and prediction agree
     worst = [line for line in page.text.splitlines() if line.startswith("sample ")]
     order = [i for i in np.argsort(-losses) if predicted[i] != labels[i]]
     names = ["low", "middle", "high"]
-    said = [f"sample {i}; label {names[labels[i]]}; predicted {names[predicted[i]]}" for i in order]
-    right = [f"(p {p[i].max():.2f}), wrong, loss {losses[i]:.3g}" for i in order]
-    assert worst == [f"{one} {other}" for one, other in zip(said, right, strict=True)]
+    predictions = [
+        f"sample {i}; label {names[labels[i]]}; predicted {names[predicted[i]]}" for i in order
+    ]
+    certainties = [f"(p {p[i].max():.2f}), wrong, loss {losses[i]:.3g}" for i in order]
+    assert worst == [f"{one} {other}" for one, other in zip(predictions, certainties, strict=True)]
 
 
 def test_tensors_and_gradients_are_those_of_the_chosen_samples(small_model, token_batch, shown):
     ids, labels, mask = token_batch
-    model, some = small_model(), [1, 6]
-    page = shown(model, ids, labels, mask, samples=some)
-    found = nf.trace(model, ids[some], mask[some], labels=labels[some])
+    model, chosen = small_model(), [1, 6]
+    page = shown(model, ids, labels, mask, samples=chosen)
+    traced = nf.trace(model, ids[chosen], mask[chosen], labels=labels[chosen])
     (forward,) = page.table_after(*TENSORS)
-    assert len(forward) == len(found)
-    for row, call in zip(forward, found, strict=True):
+    assert len(forward) == len(traced)
+    for row, call in zip(forward, traced, strict=True):
         name, kind = row[0].split(" ")
         assert call.name.endswith(name) or name == "model"
         assert kind == type(call.layer).__name__
         assert row[1] == str(tuple(call.output.shape))
         assert row[4] == f"{call.bytes_cached:,}"
     backward = next(rows for rows in page.table_after(*TENSORS[:4]) if len(rows[0]) == 4)
-    assert len(backward) == len(found.backward)
+    assert len(backward) == len(traced.backward)
     with nf.use_kernels(False):
-        _, gradients = model.loss_and_gradients(ids[some], labels[some], mask[some])
+        _, gradients = model.loss_and_gradients(ids[chosen], labels[chosen], mask[chosen])
     (rows,) = page.table_after("parameter", "shape")
     assert [row[0] for row in rows] == list(gradients)
     for row, gradient in zip(rows, gradients.values(), strict=True):
@@ -214,8 +216,8 @@ def test_tokens_with_names_stand_at_both_axes(small_model, token_batch, shown):
     assert len(page.of("text", **{"class": "row"})) == length * len(pictures)
     weights = model.explain(ids[:1], mask[:1])[0].matrices[0, 0]
     index, _ = pixels(page.of("image")[0]["href"])
-    kept = weights[:length, :length]
-    np.testing.assert_array_equal(index, 1 + np.rint(63 * kept / kept.max()))
+    cropped = weights[:length, :length]
+    np.testing.assert_array_equal(index, 1 + np.rint(63 * cropped / cropped.max()))
 
 
 def test_of_long_texts_the_first_tokens_are_at_the_axes(small_model, shown):

@@ -17,8 +17,8 @@ def small():
     """Make a small estimator that trains for a few epochs, with changes."""
 
     def make(**changes):
-        usual = {**SMALL, "max_iter": 12, "learning_rate": 1e-2, "random_state": 0}
-        return EncoderClassifier(**(usual | changes))
+        settings = {**SMALL, "max_iter": 12, "learning_rate": 1e-2, "random_state": 0}
+        return EncoderClassifier(**(settings | changes))
 
     return make
 

@@ -69,7 +69,7 @@ def test_series_are_scaled_by_mean_and_deviation_of_the_part_to_train_on(small, 
 @pytest.mark.parametrize("mixer", ["attention", "fourier"])
 def test_series_of_several_lengths(small, series, mixer):
     x, y = series
-    ragged = [each[: 3 + i % 3] for i, each in enumerate(x)]
+    ragged = [sample[: 3 + i % 3] for i, sample in enumerate(x)]
     classifier = small(mixer=mixer, max_iter=30).fit(ragged, y)
     assert classifier.model_.pooling == usual_pooling(classifier.model_.config)
     assert classifier.n_features_in_ == 2
@@ -77,7 +77,7 @@ def test_series_of_several_lengths(small, series, mixer):
     # padding is nothing: alone, or in an array, a sample has the same probabilities
     together = classifier.predict_proba(ragged)
     np.testing.assert_allclose(classifier.predict_proba(ragged[:1]), together[:1], rtol=1e-4)
-    longest = [each for each in ragged if len(each) == 5]
+    longest = [sample for sample in ragged if len(sample) == 5]
     np.testing.assert_allclose(
         classifier.predict_proba(np.stack(longest)), classifier.predict_proba(longest), rtol=1e-4
     )
@@ -141,8 +141,8 @@ def test_partial_fit_trains_on_parts(small, ids):
     x, y = ids
     classifier = small(vocab_size=10)
     for epoch in range(12):
-        for part in np.array_split(np.arange(len(x)), 3):
-            classifier.partial_fit(x[part], y[part], classes=["low", "high"] if not epoch else None)
+        for rows in np.array_split(np.arange(len(x)), 3):
+            classifier.partial_fit(x[rows], y[rows], classes=["low", "high"] if not epoch else None)
     assert classifier.n_iter_ == len(classifier.loss_curve_) == 36
     assert classifier.score(x, y) > 0.95
     assert classifier._optimizer.steps == 36 * 2  # batches of 32, of 40 samples
@@ -183,7 +183,7 @@ def test_partial_fit_takes_one_class_at_a_time_and_keeps_its_classes(small, seri
 def test_warm_start_goes_on(small, series):
     x, y = series
     cold, warm = small(), small(warm_start=True)
-    assert len({each.fit(x, y).loss_curve_[0] for each in (cold, warm)}) == 1
+    assert len({classifier.fit(x, y).loss_curve_[0] for classifier in (cold, warm)}) == 1
     assert warm.fit(x, y).loss_curve_[0] < 0.7 * cold.fit(x, y).loss_curve_[0]
     with pytest.raises(ValueError, match="classes"):
         warm.fit(x, y + 1)

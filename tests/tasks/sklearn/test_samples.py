@@ -40,8 +40,8 @@ FLOATS = IDS * 0.5
     ],
 )
 def test_the_kind_of_inputs_is_found(x, kind):
-    found, samples = samples_of(EncoderClassifier(), x, reset=True)
-    assert found == kind
+    kind_of_x, samples = samples_of(EncoderClassifier(), x, reset=True)
+    assert kind_of_x == kind
     assert len(samples) == len(x)
 
 

@@ -39,8 +39,8 @@ def test_in_a_pipeline_and_in_cross_validation(small, table):
     pipeline.set_params(encoderclassifier__max_iter=3)
     assert cross_val_predict(pipeline, x, y, cv=2, method="predict_proba").shape == (90, 2)
     scoring = ["accuracy", "roc_auc", "neg_log_loss", "f1_macro"]
-    found = cross_validate(pipeline, x, y, cv=2, scoring=scoring)
-    assert all(np.isfinite(found[f"test_{name}"]).all() for name in scoring)
+    scores = cross_validate(pipeline, x, y, cv=2, scoring=scoring)
+    assert all(np.isfinite(scores[f"test_{name}"]).all() for name in scoring)
 
 
 def test_every_argument_can_be_searched(small):
@@ -107,8 +107,8 @@ def test_sample_weights_are_routed(small, table):
         pipeline = make_pipeline(FunctionTransformer(), classifier)
         pipeline.fit(x, y, sample_weight=weights)
         assert (pipeline.predict(x) == "yes").mean() > 0.7
-        found = cross_validate(classifier, x, y, cv=2, params={"sample_weight": weights})
-        assert found["test_score"].min() > 0.7
+        scores = cross_validate(classifier, x, y, cv=2, params={"sample_weight": weights})
+        assert scores["test_score"].min() > 0.7
 
 
 NOT_IDS = "its X are floats between the whole numbers, which are no token ids: {}"

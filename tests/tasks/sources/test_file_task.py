@@ -27,8 +27,8 @@ def test_a_word_for_no_label_is_no_class(tmp_path, word):
     with pytest.raises(ValueError, match=r"1 of 22 labels are empty, the first is in line 3.*skip"):
         choose_task(file, {}).parts()
     with pytest.warns(UserWarning, match="1 of 22 rows"):
-        parts, _ = choose_task(file, {"skip_empty": True}).parts()
-    assert set(parts["train"].labels) == {"spam", "ham"}
+        splits, _ = choose_task(file, {"skip_empty": True}).parts()
+    assert set(splits["train"].labels) == {"spam", "ham"}
 
 
 def test_texts_are_not_their_own_labels(tmp_path):
@@ -44,8 +44,8 @@ def test_a_word_that_may_be_a_class_is_doubted_while_it_is_rare(tmp_path):
         choose_task(texts(tmp_path, "ham", "None"), {}).parts()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        parts, _ = choose_task(texts(tmp_path, *["none"] * 10), {}).parts()
-    assert "none" in parts["train"].labels
+        splits, _ = choose_task(texts(tmp_path, *["none"] * 10), {}).parts()
+    assert "none" in splits["train"].labels
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_a_series_a_row_is_read_with_and_without_labels(tmp_path):
     (tmp_path / "b.csv").write_text("t0,t1\n1,2\n2,1\n")
     task = choose_task(str(tmp_path / "a.csv"), {})
     for labelled in (False, True):
-        part = task.read(task.file, labelled=labelled)
-        assert [each.ravel().tolist() for each in part.samples] == [[1, 2], [2, 1]]
-        assert part.labels == (["up", "down"] if labelled else None)
+        dataset = task.read(task.file, labelled=labelled)
+        assert [series.ravel().tolist() for series in dataset.samples] == [[1, 2], [2, 1]]
+        assert dataset.labels == (["up", "down"] if labelled else None)
     assert task.read(str(tmp_path / "b.csv"), labelled=False).samples[1].tolist() == [[2], [1]]
     with pytest.raises(ValueError, match="time is given without id"):
         choose_task(task.file, {"time": "t0"}).parts()
@@ -88,9 +88,9 @@ def test_series_without_a_heading_and_without_labels(tmp_path):
         (tmp_path / name).with_suffix(".csv").write_text(
             "\n".join(",".join(row.split(",")[:end]) for row in rows[:2])
         )
-        part = task.read(str(tmp_path / f"{name}.csv"), labelled=False)
-        assert part.labels is None
-        assert part.samples[1].ravel().tolist() == [1.0, 1 / 7, 1 / 9]
+        dataset = task.read(str(tmp_path / f"{name}.csv"), labelled=False)
+        assert dataset.labels is None
+        assert dataset.samples[1].ravel().tolist() == [1.0, 1 / 7, 1 / 9]
     (tmp_path / "b.csv").write_text("1.0,0.5\n1.0,0.25\n")
     with pytest.raises(
         ValueError, match=r"has 2 columns and no heading; expected 4, .* or 3 without"
@@ -126,12 +126,12 @@ def test_series_with_placeholders_for_labels(tmp_path, word):
     (tmp_path / "a.csv").write_text("".join(f"{i % 2},0.5,{i % 3}\n" for i in range(12)))
     task = choose_task(str(tmp_path / "a.csv"), {"label": "first"})
     (tmp_path / "b.csv").write_text("".join(f"{word},0.5,{i % 3}\n" for i in range(12)))
-    part = task.read(str(tmp_path / "b.csv"), labelled=False)
-    assert part.samples[1].ravel().tolist() == [0.5, 1]
+    dataset = task.read(str(tmp_path / "b.csv"), labelled=False)
+    assert dataset.samples[1].ravel().tolist() == [0.5, 1]
     with_heading = f"first,t1,last\n{(tmp_path / 'b.csv').read_text()}".replace("last", "t2")
     (tmp_path / "b.csv").write_text(with_heading)
-    part = task.read(str(tmp_path / "b.csv"), labelled=False)
-    assert part.samples[1].ravel().tolist() == [0.5, 1]
+    dataset = task.read(str(tmp_path / "b.csv"), labelled=False)
+    assert dataset.samples[1].ravel().tolist() == [0.5, 1]
 
 
 def test_texts_without_labels_are_lines_or_a_column(tmp_path):
