@@ -31,7 +31,7 @@ def print_warnings_as_lines(command: str) -> Iterator[None]:
 
 
 def device_of(options: argparse.Namespace) -> str:
-    """Return where a command computes, in words."""
+    """Return a description of where a command computes."""
     device = get_backend(options.backend).device()
     if options.ranks.size > 1:
         device = f"{options.ranks.size} ranks, the first on {device}"

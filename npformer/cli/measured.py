@@ -1,4 +1,4 @@
-"""How good a model of a file is on its test part, in words, compared with baselines."""
+"""How good a model is on its test data, as text, compared with baselines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def measure(
 ) -> tuple[dict[str, Any], str, list[str]] | None:
     """Measure a model on the part "test". All ranks call this; all but the first get None.
 
-    The results are those for metrics.json, in words, and the names of files that were written.
+    The results are those for metrics.json, a text about them, and the names of the files
+    written.
     """
     test = parts["test"]
     ranks = training.options.ranks

@@ -89,7 +89,7 @@ class RunFolder:
         return {**usual, **saved, **given}
 
     def _describe(self) -> str:
-        """Return which run is there, in words."""
+        """Return a description of the run in the folder."""
         if self.saved is None:
             return "files of an earlier run"
         saved = self.saved["options"]

@@ -128,7 +128,7 @@ class Trained:
         return recipe.load(split, self.notes["seed"], self.model.dtype).test
 
     def seen(self, split: str) -> str:
-        """Return in words that training may have seen test data of a split; "" if it has not."""
+        """Return a warning if training may have seen test data of a split; else ""."""
         if (split_of_training := self.notes["split"]) == split:
             return ""
         test = f"the test data of the {split} split"
@@ -197,7 +197,7 @@ class Trained:
                     "to measure it on"
                 )
             if not len(test := self._parts()["test"]):
-                raise ValueError(f"{options.model} has no test part of its own; expected a file")
+                raise ValueError(f"{options.model} was trained without test data; expected a file")
             return test
         samples = self.read(options.input, options, labelled=True)
         if task is not None and task.kind in ("texts", "series", "unlabelled"):

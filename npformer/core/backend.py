@@ -52,7 +52,7 @@ class Backend:
     erfcx: Callable[[Array], Array]  # elementwise
     fft: Callable[[], Module]  # returns the module with fft, fft2 and rfft
     add_at: Callable[[Array, Array, Array], None]  # like numpy.add.at
-    device: Callable[[], str]  # returns where the arrays live, in words
+    device: Callable[[], str]  # returns a description of where the arrays live
     number: Callable[[], int] = int  # which device is in use, counted from 0
     details: Callable[[], list[tuple[str, str]]] = list  # about the device: (what, found)
     feed: Callable[[], Feed] | None = None  # None if arrays need no upload

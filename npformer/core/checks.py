@@ -81,7 +81,7 @@ def sequences(
 def shape(name: str, x: Array, expected: tuple[int | str | None, ...], why: str = "") -> None:
     """Check the shape of the array that the user calls `name`.
 
-    In `expected`, a number must match, a word stands for any size, and None at the beginning for
+    In `expected`, a number must match, a word matches any size, and None at the beginning for
     any number of axes. `why` is a sentence for the error.
     """
     if x.shape != expected and not _fits(x.shape, expected):

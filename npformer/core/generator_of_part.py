@@ -1,6 +1,6 @@
 """The class of the generator of a part of a step, from which dropout draws its masks.
 
-It has a file of its own because importing numpy.random takes time: `part_generator` imports it when
+It is a separate file because importing numpy.random takes time: `part_generator` imports it when
 the first part is computed.
 """
 

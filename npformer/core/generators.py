@@ -17,7 +17,7 @@ Seed: TypeAlias = "int | np.random.Generator | None"  # quoted: importing numpy.
 
 
 def from_seed(seed: Seed) -> np.random.Generator:
-    """Return a random generator from a seed, or the generator itself; for None one of its own."""
+    """Return a random generator from a seed, or the generator itself; for None, a new one."""
     is_whole_number = (
         isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
     )

@@ -38,7 +38,7 @@ class Gradients(Mapping[str, Array]):
         self._sums = self.parameters.split(self.flat)
 
     def copy(self) -> Gradients:
-        """Return a copy with a buffer of its own, for the same parameters.
+        """Return a copy with a separate buffer, for the same parameters.
 
         `copy.deepcopy` copies the parameters too. Copied in one call with a model, gradients belong
         to the copy of the model.

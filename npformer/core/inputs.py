@@ -130,7 +130,7 @@ def _sequences(x: Any, mask: Any, types: Any) -> Sequences:
 
 
 def _values_by_input(layer: Layer, name: str, value: Any) -> tuple[Any, ...]:
-    """Return what belongs to each input of a layer; None stands for None for each."""
+    """Return what belongs to each input of a layer; None becomes None for each."""
     n = layer.n_inputs
     if value is None:
         return (None,) * n

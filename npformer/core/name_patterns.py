@@ -11,7 +11,7 @@ from npformer.core.support.wording import described
 def match_names(patterns: Sequence[str], names: Iterable[str], what: str) -> list[str]:
     """Return the names that match a pattern, in order; ValueError for a pattern that none matches.
 
-    Patterns are those of `fnmatch`: * stands for any characters, dots too, ? for one, [01] for one
+    Patterns are those of `fnmatch`: * matches any characters, dots too, ? one character, [01] one
     of these. `what` says what the names are, in the plural: "parameters".
     """
     names = list(names)

@@ -42,7 +42,7 @@ class EngineContext(Context):
     def in_parts(self, compute: Callable[[slice], Result], n: int) -> list[Result]:
         """Return ``compute(part)`` for slices that together are range(n), in order.
 
-        Each slice is computed in a thread of its own. Slices must not depend on each other.
+        Each slice is computed in a separate thread. Slices must not depend on each other.
         """
         if self.threads == 1:
             return [compute(slice(0, n))]

@@ -83,7 +83,7 @@ class FastAveraging(Fast):
 class FastAttention(Fast, Attention):
     """`Attention` whose heads are one kernel, `attention_heads`.
 
-    The kernel stands for three `functional.linear` and `functional.scaled_dot_product_attention`.
+    The kernel replaces three `functional.linear` and `functional.scaled_dot_product_attention`.
     """
 
     __slots__ = ()

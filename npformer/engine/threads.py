@@ -42,7 +42,7 @@ _this_thread = _ThisThread()
 def side_by_side(
     compute: Callable[[Part], Result], parts: list[Part], threads: int | None = None
 ) -> list[Result]:
-    """Return [compute(part), ...], each part in a thread of its own, or in `threads` threads.
+    """Return [compute(part), ...], each part in a separate thread, or in `threads` threads.
 
     An error reaches the caller once all threads have finished. A thread of a pool computes the
     parts itself, one after another, because it could wait forever for the other threads; so does

@@ -1,7 +1,7 @@
 """A pool of memory for NumPy, which is reused from one step to the next.
 
 Getting a large array from the system takes longer than filling it, because each page is mapped and
-cleared first, and unmapped a moment later. CuPy has a pool of its own.
+cleared first, and unmapped a moment later. CuPy has its own pool.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from npformer.core import Array, array_module, checks, fft_module
 
 
 def causal_convolution(x: Array, kernel: Array) -> tuple[Array, Any]:
-    """y_t = sum_{j=0}^t k_j x_{t-j}: each feature with a kernel of its own, as long as x.
+    """y_t = sum_{j=0}^t k_j x_{t-j}: each feature with its own kernel, as long as x.
 
     Parameters
     ----------

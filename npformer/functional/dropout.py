@@ -112,7 +112,7 @@ def draw_kept(shape: tuple[int, ...], rate: float, generator: Any) -> Array:
     else:
         uniform = generator.random()
         rows, entries = (shape[0], math.prod(shape[1:])) if shape else (1, 1)
-        words_in_row = -(-entries // 8)  # a row begins with a word of its own, as it does in a part
+        words_in_row = -(-entries // 8)  # each row begins with a new word, as it does in a part
         words = generator.integers(0, ALL_BITS, rows * words_in_row, dtype="uint64", endpoint=True)
         drawn = words.view("uint8").reshape(rows, 8 * words_in_row)[:, :entries]
     low = int(256.0 * rate)

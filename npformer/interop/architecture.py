@@ -109,7 +109,7 @@ class Architecture:
         Its name in config.json, its name in classes, and the prefix of its weights if there is a
         head: "bert", "Bert" (as in BertModel), "bert.".
     settings : mapping of str to str
-        {our setting: their key in config.json}; {side} stands for encoder and decoder.
+        {our setting: their key in config.json}; {side} is replaced by encoder and decoder.
     activations : mapping of str to str
         {their name: our name}.
     fixed : mapping of str to object
@@ -121,8 +121,8 @@ class Architecture:
     defaults : mapping of str to object
         The values of their keys if config.json leaves them out.
     layers : mapping of str to str
-        {our layer: their layer}; {i} stands for the number of a block. If several of ours have the
-        same layer, their weights are side by side in it.
+        {our layer: their layer}; {i} is replaced by the number of a block. If several of ours have
+        the same layer, their weights are side by side in it.
     pretraining : sequence of str
         Prefixes of the layers of pretraining tasks, which npformer does not have.
     buffers : sequence of str

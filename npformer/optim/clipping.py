@@ -144,7 +144,7 @@ def check_gradients(gradients: object) -> None:
 def check_arrays(entry: str, mapping: str, named: Any, advice: str) -> None:
     """Check that a mapping has arrays of float32 or float64, on one backend.
 
-    `mapping` is what the user calls it, and `entry` stands before the name of an array in errors.
+    `mapping` is what the user calls it, and `entry` comes before the name of an array in errors.
     """
     checks.instance(mapping, named, Mapping, advice)
     if not named:

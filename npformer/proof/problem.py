@@ -85,7 +85,7 @@ def layer_problem(
             returned if len(names) > 1 else (returned,),
             names,
             f"the backward pass of {type(runs).__name__}",
-            "None stands for the gradient of an input that has none, such as token ids",
+            "Return None for an input that has no gradient, such as token ids",
         )
         gradients.flat[...] -= start
         return {name: of_inputs[name] for name in floats} | dict(gradients)

@@ -33,7 +33,7 @@ def check_model(name: str, model: Model) -> None:
             "npformer.functional, backward, Adam.step"
         )
         if callable(getattr(model, "fit", None)):
-            advice = f"A {kind} has methods of its own, such as fit"
+            advice = f"A {kind} has its own methods, such as fit"
         checks.instance(name, model, Model, advice)
     checks.instance(f"loss of {type(model).__name__}", model.loss, Loss, EXAMPLE)
     if model.n_inputs not in (1, 2):

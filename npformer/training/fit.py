@@ -123,7 +123,7 @@ def fit(
         Passes over all data.
     lr, schedule, weight_decay, no_decay, layer_decay : optional
         Settings of `Adam`, with its defaults. A schedule by its name, such as "cosine", is as long
-        as the training, unless it has a total of its own.
+        as the training, unless it sets its own total.
     optimizer : Optimizer, optional
         An Adam, an SGD or one of your own, instead of these settings.
     clip_norm : float, optional
@@ -156,7 +156,7 @@ def fit(
         process, up to the order of sums. Callbacks run on every rank; rank 0 writes checkpoints and
         shows the progress bar. If one rank fails, the others raise `RankFailed`.
     shard_moments : bool
-        Each rank keeps only Adam's moments of its own part of the parameters (ZeRO, stage 1): the
+        Each rank keeps only Adam's moments of its part of the parameters (ZeRO, stage 1): the
         same numbers with less memory. Callbacks then see no gradients.
     progress : bool
         Show a progress bar.

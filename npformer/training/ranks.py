@@ -131,7 +131,7 @@ class RankBatches(Batches):
 class RankStep:
     """A `Step` that each rank computes for its shard, and all ranks add up.
 
-    With `sharded`, each rank needs only the sum of its own shard of the gradients.
+    With `sharded`, each rank needs only the sum of its shard of the gradients.
     """
 
     own_step: Step

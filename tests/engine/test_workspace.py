@@ -155,7 +155,7 @@ def test_small_arrays_are_simply_made(workspace):
 
 @pytest.mark.usefixtures("fake_backend")
 def test_an_array_of_another_backend_is_made_by_its_library(workspace):
-    """CuPy has a pool of its own."""
+    """CuPy has its own pool."""
     lent = workspace.empty(LARGE, nf.asarray(REFERENCE, "fake"), "float64")
     assert isinstance(lent, fake_device.FakeArray)
     assert (lent.shape, lent.dtype) == (LARGE, "float64")

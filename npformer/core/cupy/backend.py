@@ -18,7 +18,7 @@ LOCAL_RANKS = (
 def load_cupy() -> Backend:
     """Return the backend; BackendUnavailableError says which part of CUDA or CuPy is missing.
 
-    Of several ranks on a machine, each takes a GPU of its own if there are enough.
+    Of several ranks on a machine, each takes its own GPU if there are enough.
     """
     install = (
         'python -m pip install "npformer[cuda13]"  (or "npformer[cuda12]" for a CUDA 12 driver)'
@@ -83,7 +83,7 @@ def load_cupy() -> Backend:
 def _choose_device(cupy: Module, devices: int) -> None:
     """Use the visible GPU with this rank's number, unless one has been chosen.
 
-    A launcher may also show each rank a GPU of its own, by CUDA_VISIBLE_DEVICES: that is number 0.
+    A launcher may also show each rank its own GPU, by CUDA_VISIBLE_DEVICES: it is then number 0.
     """
     number = next((os.environ[name] for name in LOCAL_RANKS if name in os.environ), "")
     if number.isdigit() and int(number) % devices and cupy.cuda.Device().id == 0:

@@ -21,7 +21,7 @@ class _Slot:
 
 
 class PinnedFeed:
-    """A `Feed` that copies batches to a GPU on a stream of its own, from pinned memory.
+    """A `Feed` that copies batches to a GPU on a separate stream, from pinned memory.
 
     The computing stream waits for a copy, but the host does not, so the next batch arrives while
     the GPU computes. There are two slots of memory. Before a third batch overwrites the first, the

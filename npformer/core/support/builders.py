@@ -56,7 +56,7 @@ def call_problem(
 ) -> str:
     """Return why ``build(*arguments, **keywords, **options)`` cannot be called; "" if it can.
 
-    All builders of a table get `arguments` and `keywords`, which `gets` describes in words; `name`
+    All builders of a table get `arguments` and `keywords`, which `gets` describes; `name`
     and `options` are what the user wrote. Errors inside `build` are not looked for here.
     """
     try:

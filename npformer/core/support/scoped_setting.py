@@ -1,4 +1,4 @@
-"""A setting with a default for the process, and with values of its own in ``with`` statements.
+"""A setting with a default for the process, and with other values in ``with`` statements.
 
 A switch that restores what it found restores the wrong value when two threads enter and leave it
 in the order A in, B in, A out, B out. Here a ``with`` statement changes only its own context, a
@@ -68,7 +68,7 @@ class Switch(Generic[Value]):
     Notes
     -----
     A context has the switches that were entered, and the last one counts. To leave one removes it
-    from wherever it stands, because generators may leave theirs in any order.
+    from any position, because generators may leave theirs in any order.
     """
 
     def __init__(self, setting: ScopedSetting[Value], value: Value) -> None:

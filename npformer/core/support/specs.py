@@ -24,7 +24,7 @@ def parse_spec(spec: str, what: str) -> tuple[str, dict[str, Any]]:
         options: dict[str, Any] = {}
         for keyword in call.keywords:
             if keyword.arg is None or keyword.arg in options:
-                raise ValueError("each option has a name of its own")
+                raise ValueError("each option must have a different name")
             options[keyword.arg] = ast.literal_eval(keyword.value)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
         raise ValueError(

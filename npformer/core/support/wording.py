@@ -25,7 +25,7 @@ def a_type(value: object) -> str:
 
 
 def described(value: Any) -> str:
-    """Return what something is, in words: a short value itself, NumPy's as Python's."""
+    """Return a description of a value: a short value itself, NumPy's as Python's."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if inspect.isroutine(value) and not isinstance(value, partial):  # a partial is, since 3.14

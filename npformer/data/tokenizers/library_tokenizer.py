@@ -72,7 +72,7 @@ class LibraryTokenizer(Tokenizer):
         self.unknown_id = None if unknown is None else self.library.token_to_id(unknown)
         is_bpe = isinstance(self.library.model, tk.models.BPE)
         if unknown is not None and self.unknown_id is None and not is_bpe:
-            raise ValueError(f"the vocabulary has no {unknown}, which stands for unknown words")
+            raise ValueError(f"the vocabulary has no {unknown}, the token of unknown words")
         if getattr(self.library.model, "dropout", None):  # the same text gets other ids each time
             raise ValueError("the tokenizer has dropout (of merges); expected one without")
         self.begin_id = self.library.token_to_id(BEGIN)

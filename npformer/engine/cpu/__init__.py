@@ -1,6 +1,6 @@
 """Kernels for NumPy arrays: they reuse memory, sum by matrix products, and work in the cache.
 
-A kernel takes the arguments of the function in `npformer.functional` that it stands for, and a
+A kernel takes the arguments of the function in `npformer.functional` that it replaces, and a
 context that lends memory and threads. The first line of its docstring names that function. What it
 does to rows is in leaves, which have two bodies: NumPy's passes, and a loop for numba.
 docs/performance.md says what each idea gained.
@@ -41,7 +41,7 @@ KERNELS: dict[str, Any] = {
     "rms_norm": (rms_norm, norm_backward),
     "softmax_cross_entropy": (softmax_cross_entropy, softmax_cross_entropy_backward),
 }
-"""By the name of the pair that each replaces. A kernel for several pairs has a name of its own."""
+"""By the name of the pair that each replaces. A kernel for several pairs has a different name."""
 
 WHY_NO_LOOPS = use_loops()
 """Why leaves run NumPy's passes; "" if they run their loops."""

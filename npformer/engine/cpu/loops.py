@@ -218,5 +218,5 @@ def _exp_of_float32(x: Any) -> Any:
 
 @scalar(_exp_of_float32)
 def exp(x: Any) -> Any:
-    """e^x, likewise."""
+    """e^x, as above."""
     return exp2(x * LOG2_E)

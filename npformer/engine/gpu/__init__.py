@@ -4,7 +4,7 @@ The kernels themselves are CUDA, in the folder `cuda`, one idea per file. The fu
 allocate, launch, and leave large products to cuBLAS. They take the arguments of the function in
 `npformer.functional` that the first line of each docstring names, and a context, which has the
 padding mask and says whether a backward pass may follow. It lends no memory here, because CuPy has
-a pool of its own.
+its own pool.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
     "residual_norm": (residual_norm, residual_norm_backward),
     "softmax_cross_entropy": (softmax_cross_entropy, softmax_cross_entropy_backward),
 }
-"""By the name of the pair that each replaces. A kernel for several pairs has a name of its own."""
+"""By the name of the pair that each replaces. A kernel for several pairs has a different name."""
 
 UPDATES: dict[str, Callable[..., Any]] = {
     "adam_update": adam_update_kernel,

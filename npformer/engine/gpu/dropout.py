@@ -59,7 +59,7 @@ class DeviceGenerator:
         self.seed, self.n_draws = state["seed"], state["n_draws"]
 
     def step_key(self) -> DeviceGenerator:
-        """Return the generator of a training step, with 2^32 draws of its own; count one draw."""
+        """Return the generator of a training step, with 2^32 draws for it alone; count one draw."""
         self.n_draws += 1
         return DeviceGenerator(self.seed, self.backend, self.n_draws << 32)
 
@@ -69,7 +69,7 @@ class DeviceGenerator:
 
     @cached_property
     def shared(self) -> DeviceGenerator:
-        """A generator that draws the same in all parts of the step, from numbers of its own."""
+        """A generator that draws the same in all parts of the step, from separate numbers."""
         first_draw = (self.n_draws >> 32 << 32) + (1 << 31)
         return DeviceGenerator(self.seed, self.backend, first_draw)
 

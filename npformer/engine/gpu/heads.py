@@ -31,7 +31,7 @@ def rows_to_heads(
     """Stands for `functional.split_heads`, in the orders that products read.
 
     Split rows (batch * length, parts * heads * d_head) into heads, in the requested orders. Returns
-    three plain parts, and the three of them turned; None stands for what was not requested.
+    three plain parts, and the three of them turned; None for what was not requested.
 
     Parameters
     ----------

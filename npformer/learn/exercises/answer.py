@@ -1,4 +1,4 @@
-"""A reader's file: run in a namespace of its own, with every error in_words."""
+"""A reader's file: run in a separate namespace, with every error explained."""
 
 import contextlib
 import io
@@ -30,7 +30,7 @@ class NotBegun(Exception):
 
 
 class Stuck(Exception):
-    """A reader's file is wrong, or cannot be marked; each argument says why, in words."""
+    """A reader's file is wrong, or cannot be marked; each argument is a sentence that says why."""
 
 
 class PrintBuffer(io.StringIO):
@@ -67,7 +67,7 @@ class Answer:
         self.calls: Counter[str] = Counter()  # of the file's functions, and of others by the file
         self.state = "right"  # the verdict, if nothing is wrong
         self.notes: list[str] = []  # what to say beside it, or of a part that is right so far
-        self.differences = ""  # why it seems to measure slopes, in words
+        self.differences = ""  # a sentence on why it seems to measure slopes
         module = types.ModuleType(MODULE)
         module.__file__ = path
         self.names = vars(module)
@@ -144,7 +144,7 @@ class Answer:
         return "\n".join(lines[:MOST_LINES] + rest)
 
     def describe(self, error: BaseException) -> Exception:
-        """Return an error of the reader's code in words."""
+        """Return an error of the reader's code as a sentence."""
         number = self._number(traceback.extract_tb(error.__traceback__))
         if isinstance(error, NotImplementedError) and number is not None:
             return NotBegun(self.where(number))
@@ -173,6 +173,6 @@ class Answer:
         return linecache.getline(self.path, number).strip()
 
     def line_now(self, thread: int) -> str:
-        """Return which line of the file a thread is at, in words; "" if in none."""
+        """Return a sentence on the line of the file that a thread is at; "" if in none."""
         number = self._number(traceback.extract_stack(sys._current_frames()[thread]))
         return "" if number is None else f"{self.where(number)}, `{self.line(number)}`"

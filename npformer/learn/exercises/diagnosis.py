@@ -1,4 +1,4 @@
-"""What is wrong with a gradient, in words: never what would be right."""
+"""A sentence on what is wrong with a gradient: never what would be right."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping

@@ -27,7 +27,7 @@ ENOUGH = 0.95
 
 
 def exercises_to_solve(exercise: Exercise, answer: Answer) -> list[str]:
-    """Return which of the files that the encoder uses are still to do, in words."""
+    """Return which of the files that the encoder uses are still to do, as sentences."""
     files = _files(exercise, answer)
     to_do = [part_of_encoder.stem for part_of_encoder, path in files if is_open(path)]
     numbers = " ".join(part_of_encoder.stem[:2] for part_of_encoder, _ in files)
@@ -66,7 +66,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
 
 
 def _judge_files(exercise: Exercise, answer: Answer) -> tuple[list[str], list[str]]:
-    """Return which of the files are wrong, and which are right, but not by hand, in words."""
+    """Return which of the files are wrong, and which are right, but not by hand, as sentences."""
     wrong: list[str] = []
     borrowed: list[str] = []
     for part_of_encoder, path in _files(exercise, answer):

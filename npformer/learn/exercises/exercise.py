@@ -17,7 +17,7 @@ BLANK = re.compile(r"^( *)# your code\n(.*?)^ *# end of your code\n", re.MULTILI
 """The part of a solved file that readers write themselves."""
 
 Mark = Callable[["Exercise", "Answer"], list[str]]
-"""How an answer is marked: it returns what is wrong, in words."""
+"""How an answer is marked: it returns sentences on what is wrong."""
 
 FOOT = """
     Check it:  npformer exercises check {name}
@@ -55,7 +55,7 @@ class Exercise:
     trials: Sequence[Any] = ()  # arguments of the function, as `Trial`
     made: Callable[[Any], Any] = lambda own: own  # of what is written: what invariants are for
     seconds: float = 20.0  # how long an answer may run
-    exercises_to_solve: Mark = lambda exercise, answer: []  # what to do first, in words
+    exercises_to_solve: Mark = lambda exercise, answer: []  # sentences on what to do first
     uses: "Mapping[str, Exercise]" = field(default_factory=dict)  # whose files it calls, by name
 
     @functools.cached_property

@@ -10,7 +10,7 @@ from npformer.optim.optimizer import Buffer
 
 
 def broken_invariants(answer: Answer, thing: Any, *names: str) -> list[str]:
-    """Return, in words, which of these invariants a thing breaks, without saying where."""
+    """Return sentences on which of these invariants a thing breaks, without saying where."""
     problems = []
     for name in names:
         from npformer.learn.museum import INVARIANTS  # when needed

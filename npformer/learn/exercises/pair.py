@@ -79,7 +79,7 @@ class Marking:
             answer.differences = f"{digits}: differences, or a constant that is cut short?"
 
     def _shapes(self, trial: Trial, y: Any) -> str:
-        """Return the shapes of a trial's arrays, in words."""
+        """Return a text with the shapes of a trial's arrays."""
         functions = (getattr(self.solved, name) for name in self.names)
         forward, backward = (inspect.signature(function).parameters for function in functions)
         pairs = zip(forward, trial.inputs, strict=False)

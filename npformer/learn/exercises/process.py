@@ -1,4 +1,4 @@
-"""Marking in a process of its own: a reader's file may loop for ever, or end Python."""
+"""Marking in a separate process: a reader's file may loop for ever, or end Python."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def check(
 
 
 def check_file(name: str, path: Path, seconds: float | None = None) -> Verdict:
-    """Mark one file in a process of its own, which runs in the file's folder."""
+    """Mark one file in a separate process, which runs in the file's folder."""
     seconds = exercise(name).seconds if seconds is None else seconds
     try:
         text, _ = source_of(path)

@@ -44,7 +44,7 @@ def judge(exercise: Exercise, answer: Answer) -> Verdict:
 
 
 def judge_by_others(exercise: Exercise, answer: Answer) -> list[str]:
-    """Return, in words, how a right answer came about, if not by the reader's own formula."""
+    """Return a sentence on how a right answer came about, if not by the reader's own formula."""
     lines = exercise.blank.splitlines()
     imports = exercise.run(
         "\n".join(line for line in lines if line.startswith(("import ", "from ")))

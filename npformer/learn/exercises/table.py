@@ -24,7 +24,7 @@ def exercise(name: str) -> Exercise:
 
 
 def named(word: str) -> str:
-    """Return the name that a word stands for: "5", "05_softmax_backward.py", "softmax_backward"."""
+    """Return the name that a word means: "5", "05_softmax_backward.py", "softmax_backward"."""
     plain = word.rpartition("/")[2].rpartition("\\")[2].removesuffix(".py").removesuffix(".ipynb")
     number, _, rest = plain.partition("_")
     if number.isdecimal():

@@ -24,7 +24,7 @@ COUNTS = {
     "length": "the length",
     "kernel": "the kernel's size",
 }
-"""What may explain a constant factor, in words, unless it is "the number of" something."""
+"""What may explain a constant factor, as a phrase, unless it is "the number of" something."""
 
 
 class Trial:

@@ -10,7 +10,7 @@ from npformer.learn.exercises.table import named, stem
 
 
 def yours(*names: str) -> Any:
-    """Return functions from the file of the exercise that the last name stands for.
+    """Return functions from the file of the exercise that the last name means.
 
     The folder is that of the calling file, and in a notebook the one in which Python runs. One
     name gives a function, several a list.

@@ -124,7 +124,7 @@ class Bug:
 
 
 def backward_of(forward: Any) -> Any:
-    """Return the backward pass that stands beside a function; None if there is none."""
+    """Return the backward pass of a function; None if there is none."""
     return getattr(inspect.getmodule(forward), f"{forward.__name__}_backward", None)
 
 

@@ -32,7 +32,7 @@ class AdamWithTheLayersNumber(Adam):
 class AdamThatCountsTensors(Adam):
     """Adam's step counter goes up once for each tensor.
 
-    Who: Someone who updates each parameter in a method of its own, with one counter for all.
+    Who: Someone who updates each parameter in a separate method, with one counter for all.
     Why: In the warm-up factor(s) = min(s / warmup, sqrt(warmup / s)), s is the number of optimizer
     steps.
     Cost: The warm-up ends too early.

@@ -18,7 +18,7 @@ class AttentionThatTurnsItsValues(GeneralAttention):
     Who: Someone who applies the rotation to all of q, k and v, because one product computes them.
     Why: A score is the product of a turned query and a turned key, in which only the difference of
     their positions is left. A value is not multiplied by anything that was turned.
-    Cost: What a token gives to others depends on where in the sequence it stands. A text means
+    Cost: What a token gives to others depends on its position in the sequence. A text means
     something else behind padding, or further on in a long text.
     Caught: Moving all tokens by some positions: no result may change. Gradient checks too, if the
     backward pass is that of right attention.

@@ -1,4 +1,4 @@
-"""A bug of the museum in a model: as a layer of its own, in the first block. Nothing is patched."""
+"""A bug of the museum in a model: as a separate layer, in the first block. Nothing is patched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's modules as one script, for a file that stands alone."""
+"""The page's modules as one script, for a self-contained file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|let|class)\*? (\w+
 
 
 def bundle(entry: str) -> str:
-    """Return a module and all that it imports as one script, each in a function of its own."""
+    """Return a module and all that it imports as one script, each in a separate function."""
     visited: set[str] = set()
     texts = ["const modules = {};\n"]
 

@@ -58,7 +58,7 @@ class Names:
         return [str(int(id)) if names is None else names[int(id)] for id in ids]
 
     def answer(self, k: int) -> str:
-        """Return what output k of the model stands for: a class, or a token."""
+        """Return what output k of the model means: a class, or a token."""
         names = self.classes or self.targets or self.tokens
         return str(k) if names is None else names[k]
 

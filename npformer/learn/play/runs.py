@@ -189,7 +189,7 @@ class Runs:
         threading.Thread(target=self._listen, args=(run,), daemon=True).start()
 
     def _listen(self, run: Run) -> None:
-        """Hand over all that a run reports, in a thread of its own."""
+        """Hand over all that a run reports, in a separate thread."""
         with suppress(RuntimeError):  # the loop is closed
             with suppress(EOFError, OSError):
                 while True:

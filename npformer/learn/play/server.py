@@ -286,7 +286,7 @@ def _send_file(
 
 
 async def _wrong(request: Request, error: Exception) -> Response:
-    """Return what is wrong with a request, in words."""
+    """Return a sentence on what is wrong with a request."""
     status, words, headers = 400, str(error) or type(error).__name__, None
     if isinstance(error, TimeoutError):
         status, words = 504, "the run has not answered in time; its steps may take long"

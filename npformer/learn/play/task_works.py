@@ -91,7 +91,7 @@ class Work(ABC):
 
     @abstractmethod
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
-        """Return the ids of a text, its mask, and its tokens in words."""
+        """Return the ids of a text, its mask, and its tokens as text."""
 
     def shown(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return what a page shows of some samples, of pairs the source: its padding has an id."""

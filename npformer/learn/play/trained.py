@@ -121,7 +121,7 @@ def _settings(
 
 
 def _accuracy(metrics: Mapping[str, Any], split: Any) -> str | None:
-    """Return the accuracy on test data in words, beside that of one answer; None if not known."""
+    """Return a sentence on the accuracy on test data, or None; it names that of one answer, too."""
     scores = (metrics.get("splits") or {}).get(split, metrics.get("test") or {})
     accuracy = scores.get("test_accuracy", scores.get("accuracy"))
     if accuracy is None:

@@ -43,7 +43,7 @@ def _show(character: str) -> str:
 
 
 def difference(one: Any, other: Any) -> str:
-    """Return in words how two labels of one look differ, as the end of a sentence on both."""
+    """Return how two labels that look the same differ, as the end of a sentence on both."""
     words = str(one), str(other)
     if words[0] == words[1]:
         return "are of different types"
@@ -72,7 +72,7 @@ def describe_name(label: Any) -> str:
 
 
 def hint(label: Any, known: Iterable[Any]) -> str:
-    """Return in words which known label looks like an unknown one; "" if none does."""
+    """Return a sentence on the known label that looks like an unknown one; "" if none does."""
     look = look_of(label)
     for other in known:
         if look_of(other) == look:

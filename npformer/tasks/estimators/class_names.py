@@ -93,7 +93,7 @@ def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
 
 
 def rarely_repeat(labels: Sequence[Any]) -> str:
-    """Return in words that labels are most likely those of a wrong column; "" if they repeat."""
+    """Return a warning if labels are most likely those of a wrong column; "" if they repeat."""
     n, classes = len(labels), len(set(labels))
     if n < FEW or 2 * classes <= n:
         return ""

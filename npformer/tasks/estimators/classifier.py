@@ -221,7 +221,7 @@ class Classifier(Estimator):
         return ClassNames(self.classes_.tolist())
 
     def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
-        """Return, for ONNX, the models, and what is around them: as JSON values, and in words."""
+        """Return, for ONNX, the models, and what is around them: as JSON values, and as text."""
         self.check_trained()
         return self.models_, *self.reader_.around(self.classes_, self.preparation())
 

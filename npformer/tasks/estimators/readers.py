@@ -42,7 +42,7 @@ class Reader(ABC):
     same_length = False
 
     reads: ClassVar[str]
-    """How samples become arrays, in words."""
+    """A text on how samples become arrays."""
 
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
         """Check each sample, and return the samples as a sequence."""
@@ -74,7 +74,7 @@ class Reader(ABC):
         return None
 
     def around(self, classes: np.ndarray, preparation: Any) -> tuple[dict[str, Any], str]:
-        """Return what is around the models of a classifier, for ONNX: as JSON, and in words."""
+        """Return what is around the models of a classifier, for ONNX: as JSON, and as text."""
         values: dict[str, Any] = {"classes": classes.tolist(), "preparation": preparation}
         if (tokens := self.token_names()) is not None:
             values["vocabulary"] = tokens
@@ -292,8 +292,8 @@ class TextReader(Reader):
                 self.told = True
                 warnings.warn(
                     f"{longer:,} of {len(samples):,} texts have more than {self.max_len} tokens, "
-                    "and only their beginning is read. To read more, train with a larger max_len "
-                    "(--max-len); of weights that --from names, npformer pretrain has it",
+                    "and only their beginning is read. To read more, pass a larger max_len "
+                    "(--max-len) when you train; for weights given by --from, when you pretrain",
                     stacklevel=4,
                 )
         return ids, mask

@@ -64,7 +64,7 @@ class TextClassifier(Classifier):
         2 for few texts, else 1.
     seed : int
         For the validation part, the weights, the order of samples and dropout. Each further member
-        has a seed of its own, which follows from this one.
+        has its own seed, which follows from this one.
     dtype : {"float32", "float64"}
     backend : str
         Where it trains and predicts; see `to`.

@@ -37,7 +37,7 @@ class Translations:
         return {"sources": self.n, "exact": self.exact, "edits": self.edits}
 
     def __str__(self) -> str:
-        """Return exact matches and edits in words."""
+        """Return a sentence with exact matches and edits."""
         return f"{self.exact:.4f} exact matches, {self.edits:.4f} edits a token"
 
 

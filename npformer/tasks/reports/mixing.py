@@ -110,7 +110,7 @@ def _pictures_of_model(
 
 
 def _heads_left_out(judged: Answers, mixers: Sequence[_TracedMixer], most_heads: int) -> list[str]:
-    """Return in words which heads of a model are not shown."""
+    """Return a sentence on which heads of a model are not shown."""
     if not mixers:
         return [f"{judged.name}: it has no mixer, so there are no matrices"]
     return [
@@ -161,7 +161,7 @@ def _figure(judged: Answers, i: int, head: int, matrix: np.ndarray, side: int) -
 
 
 def _largest(judged: Answers, x: np.ndarray, numbers: np.ndarray) -> str:
-    """Return the largest weight of a matrix in words, and which token it gives to which."""
+    """Return a sentence on the largest weight of a matrix, and which token it gives to which."""
     row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
     token, other = (
         str(at) if x.ndim == 2 else f"{at} ({judged.called.token(x[at])})" for at in (row, column)

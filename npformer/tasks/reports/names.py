@@ -47,7 +47,7 @@ class Glossary:
 
 
 def check_names(argument: str, names: Any, n: int | None, of: str) -> dict[int, str]:
-    """Check names, and return them by number; None stands for no names.
+    """Check names, and return them by number; None for no names.
 
     `n` is how many names a sequence must have, and `of` says what they name.
     """

@@ -67,7 +67,7 @@ def length_to_show(kept: np.ndarray) -> int:
 
 
 def answer(judged: Answers, i: int) -> str:
-    """Return a model's answer for a sample, and its loss, in words."""
+    """Return a model's answer for a sample, and its loss, as text."""
     y = np.asarray(judged.samples.y)[i]
     loss = "" if np.isnan(judged.losses[i]) else f"loss {judged.losses[i]:.3g}"
     if judged.predicted is None or judged.probability is None:
@@ -81,7 +81,7 @@ def answer(judged: Answers, i: int) -> str:
 
 
 def target(judged: Answers, i: int) -> str:
-    """Return a sample's label in words; "" if it has one for each token."""
+    """Return a text with a sample's label; "" if it has one for each token."""
     y = np.asarray(judged.samples.y)[i]
     if judged.predicted is not None:
         return f"label {judged.called.label(y)}" if y.ndim == 0 else ""

@@ -57,7 +57,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         The number of token ids. None: one more than the largest in training. For texts, the most
         tokens in the vocabulary.
     padding_id : int, optional
-        The token id that stands for padding.
+        The token id of padding.
     tokenizer : {"word", "wordpiece", "bpe"} or npformer.data.tokenizers.Tokenizer
         For texts, see `npformer.TextClassifier`.
     scale : bool
@@ -241,7 +241,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
     model_ = Ensemble.model
 
     def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
-        """Return, for ONNX, the model, and what is around it: as JSON values, and in words."""
+        """Return, for ONNX, the model, and what is around it: as JSON values, and as text."""
         check_is_fitted(self)
         return self.models_, *self.reader_.around(self.classes_, self.reader_.preparation())
 

@@ -20,7 +20,7 @@ def doubt_none(labels: Sequence[str], place: Callable[[int], str]) -> None:
         if (n := labels.count(name)) <= max(1, len(labels) // 100):
             _warn(
                 f"{n:,} of {len(labels):,} labels are {name!r}, the first in "
-                f"{place(labels.index(name))}: a class of its own? If it stands for no label, "
+                f"{place(labels.index(name))}: is it a class? If it means that there is no label, "
                 "leave it empty, and the row out with --skip-empty"
             )
 

@@ -237,7 +237,7 @@ class FileTask:
     def parts(
         self, all_samples: Part | None = None, drawn: Drawn | None = None
     ) -> tuple[dict[str, Part], str]:
-        """Return the parts "train", "validation" and "test", and how they were made, in words.
+        """Return the parts "train", "validation" and "test", and a sentence on how they were made.
 
         `all_samples` are split, by default those of the whole file. `drawn` holds the split that a
         run has drawn.
@@ -275,7 +275,7 @@ class FileTask:
         return samples_by_name, words
 
     def _drop_repeated(self, whole: Part) -> tuple[Part, str]:
-        """Return a part without samples that repeat an earlier one, and in words how many did."""
+        """Return a part without samples that repeat an earlier one, and a phrase on their number."""
         labels = [None] * len(whole) if whole.labels is None else whole.labels
         repeats = repeated(self.keys(whole), labels)
         if not repeats.any():

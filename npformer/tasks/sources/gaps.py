@@ -33,7 +33,7 @@ def full_rows(
 def _gap_error(table: Table, role: str, name: str, empty: list[int]) -> ValueError:
     """Return the error for a column that is empty in some rows."""
     word = table.texts(name, missing="")[empty[0]].strip()
-    meaning = f" ({word!r} stands for none)" if word else ""
+    meaning = f" ({word!r} means none)" if word else ""
     return ValueError(
         f"{table.path}: {len(empty):,} of {len(table):,} {role}s are empty, the first is in "
         f"{table.place(empty[0])}{meaning}; expected words. Fill them in, or leave them out with "

@@ -24,7 +24,7 @@ class Recipe:
 
     name: str  # of a function in `npformer.data`
     summary: str
-    splits: Mapping[str, str]  # ways to divide the data, in words; the first is the main one
+    splits: Mapping[str, str]  # ways to divide the data; the first is the main one
     config: Mapping[str, Any]
     pooling: str
     training: Mapping[str, Any]

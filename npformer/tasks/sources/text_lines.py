@@ -7,12 +7,12 @@ from npformer.tasks.sources.file_kinds import TEXT_FILES, is_text_file
 
 
 def has_lines(place: str) -> bool:
-    """Return whether a text stands in each line there, judging by the name."""
+    """Return whether each line there is a text, judging by the name."""
     return is_text_file(place) or Path(place).is_dir()
 
 
 def text_files(place: str) -> list[Path]:
-    """Return the files of text in a folder and below it, by name; a file stands for itself."""
+    """Return the files of text in a folder and below it, by name; for a file, the file itself."""
     path = Path(place)
     if not path.is_dir():
         return [path]

@@ -12,7 +12,7 @@ def clip_over_ranks(
 ) -> None:
     """Do what `clip_by_global_norm` does, for gradients on several ranks.
 
-    Each rank computes the norm of its own shard, and the norm of these norms is the global one. It
+    Each rank computes the norm of its shard, and the norm of these norms is the global one. It
     has the same bits whether each rank has all gradients or, with `own_shard`, only its shard.
     """
     flat = gradients.flat

@@ -55,7 +55,7 @@ class MPICommunicator(Communicator):
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         local = comm.Split_type(MPI.COMM_TYPE_SHARED)
         self.local_rank, self.local_size = local.Get_rank(), local.Get_size()
-        # A launcher may have bound each rank to cores of its own. If not, ranks share them.
+        # A launcher may have bound each rank to its own cores. If not, ranks share them.
         share_cores(sum(not own_cores().isdisjoint(its) for its in local.allgather(own_cores())))
         local.Free()
         for library in ThreadpoolController().select(user_api="blas").lib_controllers:

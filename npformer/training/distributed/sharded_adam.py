@@ -1,6 +1,6 @@
 """ShardedAdam: Adam whose moments are shared out over ranks (ZeRO, stage 1).
 
-m and v take twice the memory of the parameters. Here each rank keeps only those of its own shard of
+m and v take twice the memory of the parameters. Here each rank keeps only those of its shard of
 the flat buffer, updates that shard, and gets the rest from the others (Rajbhandari et al., 2020).
 Each entry's update is the same, so the parameters are equal bit for bit with and without sharding.
 """
@@ -83,7 +83,7 @@ class LentMoments(Moments):
 
 
 class ShardedAdam(Adam):
-    """Adam over several ranks, each of which keeps only the moments of its own shard.
+    """Adam over several ranks, each of which keeps only the moments of its shard.
 
     All ranks call all methods together. `step` takes gradients whose own shard is the sum over all
     ranks, as `Communicator.reduce_scatter` leaves it. `state` returns arrays on rank 0 only.

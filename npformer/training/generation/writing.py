@@ -14,7 +14,7 @@ from npformer.functional.embedding import check_ids
 from npformer.training.generation.choosing import Choice, generators_of
 
 NOTHING = -1
-"""What stands after a stop token."""
+"""The text after a stop token."""
 
 
 class Window:

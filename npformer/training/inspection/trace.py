@@ -191,7 +191,7 @@ def _check_gradient(dy: Any, y: Any) -> Any:
     if not isinstance(dy, tuple) or len(dy) != len(y):
         raise TypeError(
             f"dy is {described(dy)}; expected a tuple of {len(y)}, a gradient for each output: "
-            f"{shapes(y)}. None stands for an output that the loss does not depend on"
+            f"{shapes(y)}. Pass None for an output that the loss does not depend on"
         )
     return tuple(
         None if d is None or output is None else _check_gradient(d, output)

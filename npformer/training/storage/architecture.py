@@ -72,7 +72,7 @@ def _differences_of_attributes(
             # A user may store anything on a layer, but may not replace a method.
             if hasattr(type(theirs), name):
                 kind = type(theirs).__name__
-                yield f"{_name_of_part(path)} has a {name} of its own; expected that of {kind}"
+                yield f"{_name_of_part(path)} overrides {name}; expected that of {kind}"
         elif name not in our_attributes:
             yield f"{below} is gone{CONFIG_MAKES} {described(their_attributes[name])}"
         elif not name.startswith("_") and name not in not_compared:

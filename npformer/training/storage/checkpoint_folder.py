@@ -57,7 +57,7 @@ def reserve(folder: Path, n_bytes: int = 0) -> Iterator[None]:
         locked = FileLock(folder / ".lock", timeout=WAIT).acquire()
     except Timeout:
         raise FolderInUseError(
-            f"{folder} is in use by another training; expected a folder of its own for each. Wait "
+            f"{folder} is in use by another training; expected a different folder for each. Wait "
             "until that one ends, or name another folder"
         ) from None
     with locked:

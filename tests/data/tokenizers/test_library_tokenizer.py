@@ -235,7 +235,7 @@ def test_a_token_may_contain_other_line_ends(bert):
         ('"sat": 7', 4000000000, "a token has the id 4000000000; expected ids below"),
         ('"sat": 7', 6, "'cat' and 'sat' have the same id 6"),
         ('"id": 4', 7, r"'sat' and '\[MASK\]' have the same id 7"),
-        ('"unk_token": "[UNK]"', "x", "the vocabulary has no x, which stands for unknown words"),
+        ('"unk_token": "[UNK]"', "x", "the vocabulary has no x, the token of unknown words"),
     ],
 )
 def test_ids_are_checked_before_memory_is_allocated(bert, entry, value, message):

@@ -2,7 +2,7 @@
 """One token of self-attention with a cache.
 
 The keys and values of the tokens so far are kept. One token follows: it has a query, a key and a
-value of its own, and sees all tokens so far and itself.
+own value, and sees all tokens so far and itself.
 
     x         (d,)            the new token
     keys      (t, d)          of the t tokens so far

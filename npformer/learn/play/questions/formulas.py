@@ -8,7 +8,7 @@ from npformer.core import Layer
 from npformer.learn.play.bundle import read
 
 WORDS = json.loads(read("formulas.json"))
-"""By the last part of a linear map's name its letters: its output, in words, its input, its
+"""By the last part of a linear map's name its letters: its output, as a phrase, its input, its
 weights. By class a title and two formulas, and the same for the arrays inside an attention."""
 
 
@@ -23,7 +23,7 @@ def letter_of(layer: str, parameter: str) -> str:
 
 
 def words_of(name: str, layer: Layer) -> tuple[str, str, str, str]:
-    """Return the title of a layer's output, in words, and its formulas forward and backward."""
+    """Return the title of a layer's output, and its formulas forward and backward."""
     kind = type(layer)
     title, forward = kind.__name__, (kind.__doc__ or "").strip().partition("\n")[0]
     backward = "the gradients of its input and of its weights, from dy"

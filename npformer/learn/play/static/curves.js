@@ -1,4 +1,4 @@
-// The curves of all runs: what they share in one chart, what each layer does in one of its own.
+// The curves of all runs: what they share in one chart, what each layer does in a chart for the layer.
 
 import { colourOfDepth, lineChart, smoothed } from "./charts.js";
 import { el, fill, percent } from "./dom.js";

@@ -12,7 +12,7 @@ export function el(name, properties = {}, ...children) {
   return fill(node, ...children);
 }
 
-// Replaces all children by these; null stands for none.
+// Replaces all children by these; null for none.
 export function fill(node, ...children) {
   node.replaceChildren(...children.flat(2).filter((child) => child !== null && child !== undefined));
   return node;

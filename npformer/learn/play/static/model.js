@@ -99,7 +99,7 @@ function split(x, heads) {
 }
 const merge = (heads) => heads[0].map((_, t) => Float64Array.from(heads.flatMap((head) => [...head[t]])));
 
-// relu(x W1 + b1) W2 + b2, a head with a part of W1's columns and a W2 of its own.
+// relu(x W1 + b1) W2 + b2, a head with a part of W1's columns and its own W2.
 function dense(x, W1, b1, W2, b2) {
   const hidden = each(product(x, W1), (value, t, c) => Math.max(0, value + b1[c]));
   return split(hidden, W2.length).map((part, h) => each(product(part, W2[h]), (value, t, c) => value + b2[h][c]));

@@ -141,7 +141,7 @@ export function tensorCard(tensor, options = {}) {
 export const idsCard = (tensor, words) => el("figure", { class: "tensor" },
   el("figcaption", {}, el("b", {}, tensor.name), el("span", { class: "shape" }, `${shapeOf(tensor)} ids of tokens`)),
   el("p", { class: "takes ids" }, [...decoded(tensor)].map((id, k) => el("span", {}, words ? visible(words[k]) : "", el("sub", {}, String(id))))),
-  words?.includes("[UNK]") ? el("small", {}, "[UNK] stands for a word that the model does not know.") : null);
+  words?.includes("[UNK]") ? el("small", {}, "[UNK] is a word that the model does not know.") : null);
 
 // The weights of one head, with their tokens along both sides: row i has those of token i.
 export function mixingMap(tensor, head, rows, columns, options = {}) {

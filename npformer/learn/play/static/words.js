@@ -16,7 +16,7 @@ export function wordsView(ask, run, sampled = true) {
   const mixing = el("div", { class: "layers" });
   const asked = el("span", {});
   const pieces = el("p", { class: "about" }, "Tokens with # are pieces of words; < and > mark the beginning and the end of one. From its pieces the model knows something about a word that it has never seen.");
-  const unknown = el("p", { class: "about" }, "[UNK] stands for a word that the model does not know.");
+  const unknown = el("p", { class: "about" }, "[UNK] is a word that the model does not know.");
   let maps = [];
   const to = el("input", { type: "text", size: 12, value: run.settings.task === "sentences" ? "terrible" : "", id: "word", "aria-label": "the new token" });
   const moved = el("div");

@@ -185,7 +185,7 @@ def test_without_its_table_a_page_offers_no_samples(table, opened, tmp_path):
     assert tab.locator("#samples:visible").count() == 0
     assert tab.locator("#try .answer").inner_text() == "An empty box. Write something in it."
     tab.locator("#sentence").fill("soup nowhere bad")
-    tab.get_by_text("[UNK] stands for a word that the model does not know").wait_for()
+    tab.get_by_text("[UNK] is a word that the model does not know").wait_for()
     assert tab.locator("#word").input_value() == "bad"  # [UNK] is no word to write
     tab.locator("#edit").click()
     tab.locator("#try .moved tbody tr").first.wait_for()
