@@ -20,7 +20,7 @@ from npformer.tasks.estimators import (
     baselines,
 )
 from npformer.tasks.estimators.ngrams import ORDERS, ngram_loss
-from npformer.tasks.estimators.scores import compared
+from npformer.tasks.estimators.scores import comparison_table
 from npformer.tasks.sources.file_task import Part
 from npformer.training.inspection.trace_table import align_columns
 
@@ -76,12 +76,12 @@ def _scores_of_baselines(model: Classifier, parts: dict[str, Part]) -> dict[str,
         samples_of_part, labels_of_part = parts[name].data()
         samples += samples_of_part
         labels += labels_of_part
-    return baselines.compared(model.names, (samples, labels), parts["test"].data())
+    return baselines.score_baselines(model.names, (samples, labels), parts["test"].data())
 
 
 def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
     """Return a table of the scores of a model and of the baselines, and what follows from it."""
-    lines = align_columns(compared({"this model": scores, **beside}), "<>>>>")
+    lines = align_columns(comparison_table({"this model": scores, **beside}), "<>>>>")
     for name, baseline in beside.items():
         if baseline is None:
             lines.append(f'{name} needs: python -m pip install "npformer[sklearn]"')

@@ -67,7 +67,7 @@ def run(training: Training) -> int:
         train = samples_by_name["train"].data()
         model.fit(
             *train,
-            validation=samples_by_name["validation"].held_out(),
+            validation=samples_by_name["validation"].validation_data(),
             callbacks=[
                 _Summary(model, train, training),
                 _CheckTest(model, task, samples_by_name["test"]),

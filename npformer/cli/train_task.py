@@ -13,7 +13,7 @@ from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.core import checks, use_precision
 from npformer.models import EncoderConfig
-from npformer.tasks.estimators.defaults import filled
+from npformer.tasks.estimators.defaults import fit_arguments
 from npformer.tasks.sources.recipes import Recipe
 from npformer.training.batches import batch_at_evaluation
 from npformer.training.evaluation import evaluate
@@ -95,7 +95,7 @@ def _train_on_split(
     training.say(f"{split} split: {in_words}; {recipe.splits[split]}")
     arguments = {"schedule": "cosine", "metric": "accuracy", **settings}
     arguments |= {"seed": options.seed, **training.arguments(split)}
-    arguments = filled(arguments, len(data.train[0]))
+    arguments = fit_arguments(arguments, len(data.train[0]))
     history = fit(model, data.train, validation=data.validation, **arguments)
     if history.best_epoch is not None:
         # Saved before the test, which may be interrupted or run out of memory.

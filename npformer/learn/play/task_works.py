@@ -56,7 +56,7 @@ class Work(ABC):
 
     def fit(self, options: dict[str, Any]) -> Any:
         """Fit the estimator, and return the history."""
-        train, validation = self.parts["train"].data(), self.parts["validation"].held_out()
+        train, validation = self.parts["train"].data(), self.parts["validation"].validation_data()
         return self.estimator.fit(*train, validation=validation, **options).history_
 
     @cached_property

@@ -17,7 +17,7 @@ Labelled = tuple[Sequence[Any], Any]
 """Samples, and their labels or the numbers of their classes."""
 
 
-def compared(names: ClassNames, train: Labelled, test: Labelled) -> dict[str, Scores | None]:
+def score_baselines(names: ClassNames, train: Labelled, test: Labelled) -> dict[str, Scores | None]:
     """Return the scores of baselines that learn from (samples, labels), by name."""
     y, y_test = names.numbers(train[1]), names.numbers(test[1])
     name = TF_IDF if isinstance(train[0][0], str) else LINEAR

@@ -36,7 +36,7 @@ from npformer.tasks.estimators.labelled import (
     split_for_calibration,
 )
 from npformer.tasks.estimators.readers import Reader
-from npformer.tasks.estimators.scores import Scores, compared, scores_of
+from npformer.tasks.estimators.scores import Scores, comparison_table, scores_of
 from npformer.training.distributed import communicator_of
 from npformer.training.history import History
 from npformer.training.storage.drawn import Drawn
@@ -80,7 +80,7 @@ class Classifier(Estimator):
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for what the reader has learned."""
         reader, default_settings = self.reader_, defaults.ENCODERS[self.kind()]
-        config = self.configured(default_settings | {"max_len": reader.max_len})
+        config = self.complete_config(default_settings | {"max_len": reader.max_len})
         return classifier_for(reader, config, n_classes, self.pooling, seed=seed, dtype=self.dtype)
 
     def check(self) -> None:
@@ -127,7 +127,7 @@ class Classifier(Estimator):
         if calibration is not None:
             checks.rate("calibration", calibration)
         reader = self.reader()
-        listed = reader.checked(samples, "samples")
+        listed = reader.check_samples(samples, "samples")
         labels = plain_labels(labels)
         names = ClassNames.of(labels)
         labelled = read_labelled_samples(
@@ -186,13 +186,13 @@ class Classifier(Estimator):
 
     def arrays(self, samples: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return x and its mask, as the models expect them."""
-        listed = self.checked(samples, "samples")  # which says if there is no reader yet
+        listed = self.check_samples(samples, "samples")  # which says if there is no reader yet
         return self.reader_.read(listed)  # type: ignore[no-any-return]
 
-    def checked(self, samples: Any, name: str) -> Sequence[Any]:
+    def check_samples(self, samples: Any, name: str) -> Sequence[Any]:
         """Check each sample, and return the samples as a sequence."""
         self.check_trained()
-        return self.reader_.checked(samples, name)  # type: ignore[no-any-return]
+        return self.reader_.check_samples(samples, name)  # type: ignore[no-any-return]
 
     def _data(self, samples: Sequence[Any], y: np.ndarray) -> Data:
         x, mask = self.reader_.read(samples)
@@ -233,7 +233,7 @@ class Classifier(Estimator):
         The ranks of a `communicator` share the samples; all get the whole result.
         """
         with communicator_of(communicator).guard() as ranks:
-            listed = self.checked(samples, "samples")
+            listed = self.check_samples(samples, "samples")
             mean = np.zeros((0, len(self.classes_)), dtype=self.model.dtype)
             if shard := listed[ranks.shard(len(listed))]:
                 x, mask = self.reader_.read(shard)
@@ -261,7 +261,7 @@ class Classifier(Estimator):
         self, samples: Any, labels: Any, batch_size: int = 256, communicator: Any = None
     ) -> Scores:
         """Return accuracy, macro F1, confusions and the worst mistakes on labelled samples."""
-        y, listed = self.names.numbers(labels), self.checked(samples, "samples")
+        y, listed = self.names.numbers(labels), self.check_samples(samples, "samples")
         check_as_many(listed, y)
         probabilities = self.predict_proba(listed, batch_size, communicator)
         return scores_of(self.names.names, y, probabilities)
@@ -271,7 +271,7 @@ class Classifier(Estimator):
         samples, labels = data
         y = self.names.numbers(labels, f"the labels of {name}")
         check_as_many(samples, y)
-        self.reader_.read(self.checked(samples, name))
+        self.reader_.read(self.check_samples(samples, name))
 
     def report(
         self,
@@ -296,11 +296,11 @@ class Classifier(Estimator):
         from npformer.tasks.reports.report import check_path_of_report
 
         place = check_path_of_report(path, overwrite)
-        y, listed = self.names.numbers(labels), self.checked(samples, "samples")
+        y, listed = self.names.numbers(labels), self.check_samples(samples, "samples")
         scores = scores or self.evaluate(listed, self.classes_[y])
         rows, words = {"this model": scores, **(beside or {})}, TEXTS["results"]
         notes = words["calibration"] + words["majority"] * (MAJORITY in rows)
-        opening = [compared(rows), notes, scores.by_class()]
+        opening = [comparison_table(rows), notes, scores.by_class()]
         models: Any = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
         if len(models) > 1:
             opening.insert(0, words["members"].format(n=len(models)))

@@ -161,7 +161,7 @@ def epochs_for(n: int, batch_size: int) -> int:
     return int(np.clip(round(N_STEPS / -(-n // batch_size)), FEWEST, MOST))
 
 
-def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
+def fit_arguments(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
     """Return arguments of `npformer.fit`.
 
     A schedule given by name is as long as the training; ``warmup``, a share of all steps, is for

@@ -13,7 +13,7 @@ from npformer.data.held_out import validation_share
 from npformer.data.samples import Data
 from npformer.layers import POOLINGS
 from npformer.models import EncoderConfig
-from npformer.tasks.estimators.defaults import filled
+from npformer.tasks.estimators.defaults import fit_arguments
 from npformer.training.fit import fit
 from npformer.training.history import History
 
@@ -50,7 +50,7 @@ class Ensemble:
     def train(self, model: Any, data: Data, settings: Mapping[str, Any], **own: Any) -> History:
         """Train a model on the backend, and keep it with its history."""
         self.models_.append(model)  # now, so that weights are kept if the training is stopped
-        self.settings_ = filled(settings, len(data[0]))
+        self.settings_ = fit_arguments(settings, len(data[0]))
         self.histories_.append(fit(model.to(self.backend), data, **self.settings_, **own))
         return self.histories_[-1]
 
@@ -167,11 +167,11 @@ class Estimator(Ensemble, ABC):
         max_len: int | None = (self.config or {}).get("max_len", getattr(self, "max_len", None))
         return max_len
 
-    def configured(self, usual: Mapping[str, Any]) -> EncoderConfig:
-        """Return the configuration: the given settings, and the `usual` ones for the rest."""
+    def complete_config(self, default_settings: Mapping[str, Any]) -> EncoderConfig:
+        """Return the configuration: the given settings, and `default_settings` for the rest."""
         if isinstance(self.config, EncoderConfig):
             return self.config
-        return EncoderConfig(**{**usual, **(self.config or {})})
+        return EncoderConfig(**{**default_settings, **(self.config or {})})
 
     def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
         """Take over trained models, from a file; ValueError if one does not fit."""

@@ -25,8 +25,14 @@ from npformer.training.storage.model_file import CheckpointError, check_keys
 from npformer.training.storage.models import OTHERS, Kind, load, read_notes, save
 
 PIPELINES: dict[str, type[Estimator]] = {
-    each.__name__: each
-    for each in (TextClassifier, SeriesClassifier, TextWriter, TextTranslator, TextFiller)
+    estimator_class.__name__: estimator_class
+    for estimator_class in (
+        TextClassifier,
+        SeriesClassifier,
+        TextWriter,
+        TextTranslator,
+        TextFiller,
+    )
 }
 
 __all__ = ["load", "read_notes", "save"]
@@ -35,7 +41,7 @@ KEYS = ("class", "members", "classes", "arguments", "notes")
 PREPARATION = "preparation"
 
 
-def described(raw: Estimator) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def describe(raw: Estimator) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the description of a model for its file, and its tensors."""
     raw.check_trained()
     members = [checkpoint.rebuildable(model) for model in raw.models_]
@@ -87,4 +93,4 @@ def build(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndar
 
 
 for kind in PIPELINES.values():
-    OTHERS[kind.__name__] = Kind(kind, described, build)
+    OTHERS[kind.__name__] = Kind(kind, describe, build)

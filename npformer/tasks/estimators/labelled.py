@@ -55,7 +55,7 @@ def add_held_out(
     if validation is None:
         return train, None
     if isinstance(validation, tuple | list):
-        samples = reader.checked(validation[0], "the samples of validation")
+        samples = reader.check_samples(validation[0], "the samples of validation")
         return train, LabelledSamples(
             samples, names.numbers(validation[1], "the labels of validation")
         )

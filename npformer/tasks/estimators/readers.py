@@ -44,7 +44,7 @@ class Reader(ABC):
     reads: ClassVar[str]
     """A text on how samples become arrays."""
 
-    def checked(self, samples: Any, name: str) -> Sequence[Any]:
+    def check_samples(self, samples: Any, name: str) -> Sequence[Any]:
         """Check each sample, and return the samples as a sequence."""
         return list(samples)
 
@@ -165,7 +165,7 @@ class SeriesReader(Reader):
 
     n_features = 0  # not known yet
 
-    def checked(self, samples: Any, name: str) -> list[np.ndarray]:
+    def check_samples(self, samples: Any, name: str) -> list[np.ndarray]:
         """Check series, and return them as float64 arrays (steps, features)."""
         if hasattr(samples, "columns"):  # a table with a series a row
             samples = samples.to_numpy()
@@ -243,13 +243,13 @@ class TextReader(Reader):
     refuse_empty: bool = False
 
     pairs: Any = field(default=None, init=False)
-    told = False
+    has_warned = False
 
     def __post_init__(self) -> None:
         """Read a text's beginning, if nothing else is said."""
         self.max_len = self.max_len or defaults.MAX_LEN
 
-    def checked(self, samples: Any, name: str) -> list[str]:
+    def check_samples(self, samples: Any, name: str) -> list[str]:
         """Check texts, and return them as a list."""
         return check_texts(samples, name)
 
@@ -286,10 +286,10 @@ class TextReader(Reader):
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray]:
         """Return ids and their mask; warn once if texts have to be cut."""
         ids, mask = self.tokenizer.encode(samples, self.max_len)
-        if ids.shape[1] == self.max_len and not self.told:
+        if ids.shape[1] == self.max_len and not self.has_warned:
             longer = sum(len(self.tokenizer.ids(text)) > self.max_len for text in samples)
             if longer:
-                self.told = True
+                self.has_warned = True
                 warnings.warn(
                     f"{longer:,} of {len(samples):,} texts have more than {self.max_len} tokens, "
                     "and only their beginning is read. To read more, pass a larger max_len "

@@ -111,7 +111,7 @@ class Scores:
         return "\n".join(lines)
 
 
-def compared(scores: Mapping[str, Scores | None]) -> Table:
+def comparison_table(scores: Mapping[str, Scores | None]) -> Table:
     """Return a table of the scores of classifiers, by name; those that have none are left out."""
     table = [["", "accuracy", "macro F1", "loss", "calibration error"]]
     known = {name: score for name, score in scores.items() if score is not None}

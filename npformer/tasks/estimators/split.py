@@ -31,7 +31,7 @@ def recall_rows(
     return drawn.rows(name, basis, len(labels), lambda: stratified_split(labels, share, seed))
 
 
-def repeated(samples: Sequence[Any], labels: Sequence[Any]) -> np.ndarray:
+def find_repeats(samples: Sequence[Any], labels: Sequence[Any]) -> np.ndarray:
     """Return which samples occurred before with the same label, as a bool array."""
     earlier: set[Any] = set()
     is_repeated = np.zeros(len(samples), dtype=bool)

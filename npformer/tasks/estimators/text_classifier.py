@@ -174,9 +174,9 @@ class TextClassifier(Classifier):
             return []
         return [i for i, text in enumerate(samples) if set(ids(text)) <= {unknown}]
 
-    def configured(self, usual: Mapping[str, Any]) -> EncoderConfig:
+    def complete_config(self, default_settings: Mapping[str, Any]) -> EncoderConfig:
         """Return the configuration; positions that are not given fit the mixer."""
-        return set_usual_positions(super().configured(usual), self.config)
+        return set_usual_positions(super().complete_config(default_settings), self.config)
 
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for the vocabulary."""

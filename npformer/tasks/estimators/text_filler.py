@@ -147,7 +147,7 @@ class TextFiller(Estimator):
                 {"tokenizer": name, "vocab_size": vocab_size, "masks": True},
                 lambda: train_tokenizer(name, listed, vocab_size=vocab_size, masks=True),
             )
-        config = set_usual_positions(self.configured(defaults.ENCODERS["filler"]), self.config)
+        config = set_usual_positions(self.complete_config(defaults.ENCODERS["filler"]), self.config)
         data = self.data("texts", listed, config.max_len)
         held_out = None
         if validation is not None:

@@ -136,7 +136,7 @@ class TextTranslator(Estimator):
         settings = defaults.ENCODERS["translator"] | {"max_len": self.max_len or 2 * longest}
         if n_pairs < defaults.FEW_PAIRS:
             settings["dropout"] = defaults.DROPOUT
-        config = self.configured(settings)
+        config = self.complete_config(settings)
         if longest > config.max_len:
             raise ValueError(
                 f"a text has {longest} tokens, those for its ends included; expected at most "

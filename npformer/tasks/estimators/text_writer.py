@@ -142,7 +142,7 @@ class TextWriter(Estimator):
         encoder_settings = dict(defaults.ENCODERS["writer"])
         if len(ids) < defaults.FEW_TOKENS:
             encoder_settings["dropout"] = defaults.DROPOUT
-        config = self.configured(encoder_settings)
+        config = self.complete_config(encoder_settings)
         x, y = windows(ids, config.max_len)
         settings = {**defaults.training("writer", len(ids)), **training}
         model = LanguageModel(

@@ -52,7 +52,7 @@ class Answers:
     trace: Trace
     called: Glossary
 
-    def kept(self, i: int) -> np.ndarray:
+    def token_mask(self, i: int) -> np.ndarray:
         """Return which tokens of a sample are no padding."""
         (inputs,) = self.samples.inputs
         n, padding = inputs.x.shape[1], inputs.padding

@@ -134,7 +134,7 @@ def _matrices(call: Call, place: int) -> np.ndarray:
 
 def _figure(judged: Answers, i: int, head: int, matrix: np.ndarray, side: int) -> Element:
     """Return a head's matrix of a sample, with the names of tokens at its axes if they have any."""
-    x, mask = judged.samples.inputs[0].x[i], judged.kept(i)
+    x, mask = judged.samples.inputs[0].x[i], judged.token_mask(i)
     length = length_to_show(mask)
     names: list[str] = []
     if x.ndim == 1 and judged.called.tokens:

@@ -20,7 +20,7 @@ def sample_view(judged: Answers, i: int, mark: bool = False) -> Element:
 
     `mark` shows which tokens were predicted wrongly, if there is a label for each.
     """
-    x, is_kept = judged.samples.inputs[0].x[i], judged.kept(i)
+    x, is_kept = judged.samples.inputs[0].x[i], judged.token_mask(i)
     n = length_to_show(is_kept)
     return _picture(x[:n], is_kept[:n]) if x.ndim == 2 else _tokens(judged, i, is_kept, mark)
 

@@ -93,7 +93,7 @@ def _to_array(x: Any) -> Any:
 
 def _check_ragged(estimator: Any, rows: list[Any], reset: bool) -> list[np.ndarray]:
     """Check samples of several lengths, token ids or series, and return them."""
-    series = SeriesReader(None, scale=False, dtype="float64").checked(rows, "X")
+    series = SeriesReader(None, scale=False, dtype="float64").check_samples(rows, "X")
     samples = [np.asarray(row) for row in rows]
     if all(sample.ndim == 2 for sample in samples):
         validate_data(estimator, series[0], skip_check_array=True, reset=reset)

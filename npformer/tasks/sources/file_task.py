@@ -27,7 +27,7 @@ from npformer.data.tables import Table, read_table
 from npformer.data.text_file import content_of, display_name, read_text
 from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
 from npformer.tasks.estimators.pair_split import recall_rows_by_source
-from npformer.tasks.estimators.split import recall_rows, repeated
+from npformer.tasks.estimators.split import find_repeats, recall_rows
 from npformer.tasks.sources import data_warnings
 from npformer.tasks.sources.file_kinds import KINDS, is_generated, parse_share
 from npformer.tasks.sources.gaps import full_rows
@@ -58,7 +58,7 @@ class Part:
         """Return what an estimator is fitted to."""
         return (self.samples,) if self.labels is None else (self.samples, self.labels)
 
-    def held_out(self) -> Any:
+    def validation_data(self) -> Any:
         """Return what the estimator takes to validate on; None without samples."""
         if not len(self):
             return None
@@ -277,7 +277,7 @@ class FileTask:
     def _drop_repeated(self, whole: Part) -> tuple[Part, str]:
         """Return a part without samples that repeat an earlier one, and a phrase on their number."""
         labels = [None] * len(whole) if whole.labels is None else whole.labels
-        repeats = repeated(self.keys(whole), labels)
+        repeats = find_repeats(self.keys(whole), labels)
         if not repeats.any():
             return whole, ""
         words = f"; {repeats.sum():,} that repeat an earlier one are left out"

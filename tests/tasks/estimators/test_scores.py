@@ -10,7 +10,7 @@ from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import baselines
 from npformer.tasks.estimators.calibration import calibrate, factors
 from npformer.tasks.estimators.scores import calibration_error, scores_of
-from npformer.tasks.estimators.split import repeated, stratified_split
+from npformer.tasks.estimators.split import find_repeats, stratified_split
 from npformer.tasks.reports.names import Glossary
 from tests.needs import NEEDS
 
@@ -126,7 +126,7 @@ def test_a_split_keeps_the_shares_of_the_classes(share):
 
 
 def test_repeated_samples():
-    is_repeated = repeated(["a", "b", "a", "a", "b"], ["x", "x", "x", "y", "x"])
+    is_repeated = find_repeats(["a", "b", "a", "a", "b"], ["x", "x", "x", "y", "x"])
     assert is_repeated.tolist() == [False, False, True, False, True]
 
 
