@@ -15,7 +15,7 @@ STARTS = {
     ),
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("an old Excel file", EXPORT),
     POINTER: (
-        "a Git LFS pointer in place of the file",
+        "a pointer of Git LFS in place of the file",
         "Run `git lfs pull` where it was cloned, or download the file itself",
     ),
     b"PAR1": ("a Parquet file", "Let its name end in .parquet"),

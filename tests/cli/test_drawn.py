@@ -32,7 +32,7 @@ def another_library(monkeypatch):
     def act():
         other = WordTokenizer(["other", "words"])
         monkeypatch.setattr(readers, "train_tokenizer", lambda *_, **__: other)
-        monkeypatch.setattr(split, "stratified", other_split)
+        monkeypatch.setattr(split, "stratified_split", other_split)
 
     return act
 

@@ -193,7 +193,7 @@ NORM = "encoder.blocks.1.mixer_norm"
         (f"{FFN}.activation", L.ReLU(), rf"{FFN}.activation is a ReLU, and .* makes a GELU"),
         (f"{FFN}.activation", FirstGelu(), rf"{FFN}.activation is a FirstGelu, and .* a GELU"),
         (f"{FFN}.activation.approximate", "tanh", r"approximate is 'tanh', and .* makes 'none'"),
-        (f"{FFN}.forward", lambda x, context: (x, None), rf"^{FFN} has a forward of its own; exp"),
+        (f"{FFN}.forward", lambda x, context: (x, None), rf"^{FFN} overrides forward; exp"),
         (
             f"{MIXER}.query",
             MyLinear(8, 8, **DRAWN),

@@ -275,7 +275,7 @@ class FileTask:
         return samples_by_name, words
 
     def _drop_repeated(self, whole: Part) -> tuple[Part, str]:
-        """Return a part without samples that repeat an earlier one, and a phrase on their number."""
+        """Return a part without samples that repeat an earlier one, and a phrase on how many."""
         labels = [None] * len(whole) if whole.labels is None else whole.labels
         repeats = find_repeats(self.keys(whole), labels)
         if not repeats.any():
