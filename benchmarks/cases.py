@@ -115,7 +115,8 @@ def run(arguments: list[str]) -> None:
     ):
         print(f"{name}: {before:,} before, {now:,} now")
     missing = fewer(cases_before, cases_now)
-    print(*missing, sep="\n")
+    for line in missing:
+        print(line)
     for folder, count in sorted((assertions_before - assertions_now).items()):
         print(f"tests/{folder}: {count} fewer assertions")
     if missing:

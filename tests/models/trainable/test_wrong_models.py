@@ -125,7 +125,9 @@ def test_another_layer_is_no_model():
     for call in (nf.fit, nf.evaluate):
         with pytest.raises(TypeError, match=r"model is a Linear; expected a Model\. Seq"):
             call(nf.layers.Linear(2, 2, seed=0), (X, Y))
-        with pytest.raises(TypeError, match=r"expected a Model\. A TextClassifier has its own methods"):
+        with pytest.raises(
+            TypeError, match=r"expected a Model\. A TextClassifier has its own methods"
+        ):
             call(nf.TextClassifier(), (["a"], [0]))
 
 
