@@ -71,11 +71,11 @@ class Calls:
 
     def fit(self) -> str:
         """Train a new model."""
-        return self._fitted(workers=1)
+        return self._fit(workers=1)
 
     def fit_on_two_workers(self) -> str:
         """Train a new model on two workers."""
-        return self._fitted(workers=2)
+        return self._fit(workers=2)
 
     def generate(self) -> str:
         """Write after two prompts."""
@@ -92,7 +92,7 @@ class Calls:
         config = nf.EncoderConfig(d_model=32, n_layers=2, n_heads=2, d_ff=64, max_len=16)
         return nf.SequenceClassifier(config, 2, n_features=8, seed=1)
 
-    def _fitted(self, workers: int) -> str:
+    def _fit(self, workers: int) -> str:
         import npformer as nf
 
         model = self._new_classifier()

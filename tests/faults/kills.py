@@ -46,7 +46,7 @@ class Fit:
 
     again = first
 
-    def begun(self, folder: Path) -> bool:
+    def has_begun(self, folder: Path) -> bool:
         """Return whether the training has taken the folder, so that it can go on."""
         return True
 
@@ -107,7 +107,7 @@ class Train:
         """Return the command that goes on."""
         return self._command(folder, "--mixer", "fourier", "--resume")
 
-    def begun(self, folder: Path) -> bool:
+    def has_begun(self, folder: Path) -> bool:
         """Return whether the training has taken the folder, so that it can go on."""
         return any(folder.glob("replaced-*")) and (folder / "run.json").exists()
 
@@ -170,7 +170,7 @@ def kills(n: int, seed: int, victim: Any) -> dict[str, Any]:
                         counts["different"] += 1
                         problems.append(f"{victim.name}: other weights after {signum}, {target}")
                     break
-                if victim.begun(folder):
+                if victim.has_begun(folder):
                     command = victim.again
             counts["runs"] += 1
             shutil.rmtree(folder, ignore_errors=True)

@@ -24,7 +24,7 @@ import safetensors.numpy
 
 import npformer as nf
 from npformer import cli
-from tests.faults.mutations import DAMAGE, LIES, of_model, taken_apart
+from tests.faults.mutations import DAMAGE, LIES, model_description, split_file
 
 LONGEST_MESSAGE = 2500
 LONGEST_WAIT = 5.0  # seconds; loading takes some milliseconds
@@ -73,7 +73,7 @@ class Outcomes:
         }
 
 
-def _saved(folder: Path) -> list[tuple[Path, bytes]]:
+def _save_originals(folder: Path) -> list[tuple[Path, bytes]]:
     """Return original files with their places: models for `nf.load`, and a checkpoint."""
     files = []
     path = folder / "model.safetensors"
@@ -99,8 +99,8 @@ def run(n: int, seed: int) -> Outcomes:
     """Load `n` mutated files, three of four damaged and one lying; see `Outcomes`."""
     rng = np.random.default_rng(seed)
     outcomes = Outcomes()
-    with tempfile.TemporaryDirectory() as folder, _measured():
-        files = _saved(Path(folder))
+    with tempfile.TemporaryDirectory() as folder, _measure_memory():
+        files = _save_originals(Path(folder))
         contents = [data for _, data in files]
         x = Path(folder) / "x.npy"
         np.save(x, np.zeros((1, 6), "int64"))
@@ -152,7 +152,7 @@ def _problem(path: Path, data: bytes, damaged: bool, outcomes: Outcomes) -> str:
 
 def _difference(model: Any, data: bytes) -> str:
     """Return how a model differs from what its file says, as another reader finds it."""
-    _, description, _ = taken_apart(data)
+    _, description, _ = split_file(data)
     prefix = "model.tensors." if "model" in description else ""
     named = {f"{prefix}{name}": p.value for name, p in model.named_parameters().items()}
     tensors = safetensors.numpy.load(data)
@@ -161,7 +161,7 @@ def _difference(model: Any, data: bytes) -> str:
     if any(tensors[name].tobytes() != value.tobytes() for name, value in named.items()):
         return "other weights"
     settings = model.config.to_dict()
-    config_in_file = of_model(description)["config"]
+    config_in_file = model_description(description)["config"]
     differing = [name for name in config_in_file if settings[name] != config_in_file[name]]
     return f"another {', '.join(differing)}" if differing else ""
 
@@ -181,7 +181,7 @@ def _problem_of_the_program(path: Path, x: Path) -> str:
 
 
 @contextlib.contextmanager
-def _measured() -> Iterator[None]:
+def _measure_memory() -> Iterator[None]:
     """Measure memory."""
     already = tracemalloc.is_tracing()
     tracemalloc.start()

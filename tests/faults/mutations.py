@@ -21,20 +21,20 @@ NO_SUM = "0" * 64
 
 
 # Taking files apart, and joining them with a checksum that fits -----------------------------------
-def taken_apart(data: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
+def split_file(data: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
     """Return the entries of the header, the description in it, and the bytes of the tensors."""
     begin = 8 + int.from_bytes(data[:8], "little")
     entries = json.loads(data[8:begin])
     return entries, json.loads(entries["__metadata__"]["npformer"]), data[begin:]
 
 
-def of_model(description: dict[str, Any]) -> dict[str, Any]:
+def model_description(description: dict[str, Any]) -> dict[str, Any]:
     """Return the description of the model, also from that of a checkpoint."""
     found: dict[str, Any] = description.get("model", description)
     return found
 
 
-def joined(entries: Any, description: Any, tensors: bytes) -> bytes:
+def join_file(entries: Any, description: Any, tensors: bytes) -> bytes:
     """Return a file; texts are written as they are, and the checksum fits if there is one."""
     if isinstance(entries, dict) and "npformer" in entries.get("__metadata__", {}):
         description_text = description if isinstance(description, str) else json.dumps(description)
@@ -50,8 +50,8 @@ def joined(entries: Any, description: Any, tensors: bytes) -> bytes:
 def sealed(tensors: dict[str, np.ndarray], description: Any) -> bytes:
     """Return a file of these tensors with a checksum that fits."""
     metadata = {"npformer": "{}", SUM: NO_SUM}
-    entries, _, data = taken_apart(safetensors.numpy.save(tensors, metadata=metadata))
-    return joined(entries, description, data)
+    entries, _, data = split_file(safetensors.numpy.save(tensors, metadata=metadata))
+    return join_file(entries, description, data)
 
 
 # Damage -------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def another_length(rng: np.random.Generator, data: bytes, other: bytes) -> bytes
 
 def edited(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     """Edit the description or the table of tensors, with a length that fits; the sums are old."""
-    entries, description, tensors = taken_apart(data)
+    entries, description, tensors = split_file(data)
     if rng.random() < 0.5:
         _lie_somewhere(rng, description)
         entries["__metadata__"]["npformer"] = json.dumps(description)
@@ -142,9 +142,9 @@ def edited(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
 
 def without_checksum(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     """Take out the checksum."""
-    entries, description, tensors = taken_apart(data)
+    entries, description, tensors = split_file(data)
     del entries["__metadata__"][SUM]
-    return joined(entries, description, tensors)
+    return join_file(entries, description, tensors)
 
 
 # Lies ---------------------------------------------------------------------------------------------
@@ -192,32 +192,32 @@ def _lie_somewhere(rng: np.random.Generator, tree: Any) -> None:
 
 def size_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     """State other sizes: one, or several."""
-    entries, description, tensors = taken_apart(data)
+    entries, description, tensors = split_file(data)
     for _ in range(rng.integers(1, 4)):
-        settings = of_model(description)["config" if rng.random() < 0.8 else "arguments"]
+        settings = model_description(description)["config" if rng.random() < 0.8 else "arguments"]
         sizes = [key for key, value in settings.items() if type(value) is int]
         if sizes:
             settings[sizes[rng.integers(len(sizes))]] = NUMBERS[rng.integers(len(NUMBERS))]
-    return joined(entries, description, tensors)
+    return join_file(entries, description, tensors)
 
 
 def setting_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
-    entries, description, tensors = taken_apart(data)
-    settings = of_model(description)["config" if rng.random() < 0.7 else "arguments"]
+    entries, description, tensors = split_file(data)
+    settings = model_description(description)["config" if rng.random() < 0.7 else "arguments"]
     key = list(settings)[rng.integers(len(settings))]
     settings[key] = _value(rng, settings[key])
-    return joined(entries, description, tensors)
+    return join_file(entries, description, tensors)
 
 
 def description_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
-    entries, description, tensors = taken_apart(data)
+    entries, description, tensors = split_file(data)
     _lie_somewhere(rng, description)
-    return joined(entries, description, tensors)
+    return join_file(entries, description, tensors)
 
 
 def text_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     """Write texts that are no description, or one with a key twice."""
-    entries, description, tensors = taken_apart(data)
+    entries, description, tensors = split_file(data)
     text = json.dumps(description)
     deep = int(rng.choice([100, 1000, 100_000]))
     texts = ["", "{", "[]", "null", "3", '"a"', "[" * deep, '{"a":' * deep]
@@ -225,12 +225,12 @@ def text_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes
     texts += [text[:-1] + ',"class":"Encoder"}', text + text, "1" * 5000]
     twice = text.replace('"n_layers": ', '"n_layers": 1, "n_layers": ')
     texts += [twice, text[1:], "\ufeff" + text]
-    return joined(entries, texts[rng.integers(len(texts))], tensors)
+    return join_file(entries, texts[rng.integers(len(texts))], tensors)
 
 
 def table_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     """Give a tensor another dtype, shape, place or name."""
-    entries, description, tensors = taken_apart(data)
+    entries, description, tensors = split_file(data)
     names = [name for name in entries if name != "__metadata__"]
     name = names[rng.integers(len(names))]
     entry = entries[name]
@@ -250,7 +250,7 @@ def table_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> byte
         entry["data_offsets"], second["data_offsets"] = places
     else:
         entries["x" if rng.random() < 0.5 else names[0]] = entries.pop(name)
-    return joined(entries, description, tensors)
+    return join_file(entries, description, tensors)
 
 
 DAMAGE: list[Mutation] = [one_bit, some_bytes, a_letter, cut_short, inserted, removed, zeroed]

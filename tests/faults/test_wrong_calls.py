@@ -10,7 +10,7 @@ from npformer import data, mixers
 from npformer import functional as F
 from npformer import layers as L
 from tests.faults.valid_calls import CALLS
-from tests.faults.wrong_calls import drawn, run
+from tests.faults.wrong_calls import draw_calls, run
 
 YEAR, WEEK, _ = date.today().isocalendar()
 
@@ -21,7 +21,7 @@ YEAR, WEEK, _ = date.today().isocalendar()
     ids=["of this week", "always the same"],
 )
 def test_wrong_calls_are_right_or_are_refused_in_words(n, seed):
-    ended = run([call for call in drawn(n, seed) if can_draw(call.target)])
+    ended = run([call for call in draw_calls(n, seed) if can_draw(call.target)])
     assert len(ended) >= 0.9 * n
     good = "right", "words"
     assert [f"{call}: {how.words}" for call, how in ended if how.kind not in good] == []

@@ -121,7 +121,7 @@ def _equal(one: Any, other: np.ndarray) -> bool:
     )
 
 
-def drawn(n: int, seed: int) -> list[WrongCall]:
+def draw_calls(n: int, seed: int) -> list[WrongCall]:
     """Draw wrong calls: each function equally often, and in a quarter of them two things wrong."""
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):  # some values are files
@@ -208,7 +208,7 @@ def outcome_of(call: WrongCall) -> Outcome:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):  # no file is in the way then
             expected = flat(target.run())
     try:
-        with warnings.catch_warnings(), within(LONGEST):
+        with warnings.catch_warnings(), time_limit(LONGEST):
             warnings.simplefilter("error")
             # Of matplotlib before 3.10.7, beside a newer pyparsing, when it first draws.
             warnings.filterwarnings("ignore", ".*deprecated - use", module="matplotlib")
@@ -241,7 +241,7 @@ class TooLong(BaseException):
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Iterator[None]:
     """Raise TooLong after some seconds, where the system has such an alarm."""
     if not hasattr(signal, "setitimer"):
         yield
@@ -325,7 +325,7 @@ def run(calls: list[WrongCall]) -> list[tuple[WrongCall, Outcome]]:
 def wrong_calls(n: int, seed: int = 0) -> dict[str, int | float]:
     """Make `n` wrong calls, and count how they ended."""
     began = time.perf_counter()
-    counts = Counter(outcome.kind for _, outcome in run(drawn(n, seed)))
+    counts = Counter(outcome.kind for _, outcome in run(draw_calls(n, seed)))
     return {
         "calls": n,
         "right": counts["right"],

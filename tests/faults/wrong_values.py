@@ -18,13 +18,13 @@ class SomeClass:
         self.arguments = arguments
 
 
-def _evaluated(values: str) -> dict[str, Callable[[], Any]]:
+def _evaluate(values: str) -> dict[str, Callable[[], Any]]:
     known = {"np": np, "nan": math.nan, "inf": math.inf}
     return {value: partial(eval, value, known) for value in values.split("; ")}
 
 
 VALUES: dict[str, Callable[[], Any]] = {
-    **_evaluated(
+    **_evaluate(
         "None; True; False; -1; 0; 1; 0.0; 1.5; 2.0; -0.5; nan; inf; 1j; 10**30; -10**30; '1'; ''; "
         "'true'; 'a('; b'x'; []; [1]; [None, None]; (); {}; {'a': 1}; {1: None}; set(); object()"
     ),
@@ -34,7 +34,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "a memoryview": lambda: memoryview(b"abcd"),
     "a generator": lambda: np.random.default_rng(3),
     "a RandomState": lambda: np.random.RandomState(3),
-    **_evaluated("np.float32(0.5); np.float64('nan'); np.int64(3); np.bool_(True); np.str_('x')"),
+    **_evaluate("np.float32(0.5); np.float64('nan'); np.int64(3); np.bool_(True); np.str_('x')"),
     "0-d float": lambda: np.array(0.5),
     "0-d int": lambda: np.array(2),
     "0-d str": lambda: np.array("x"),

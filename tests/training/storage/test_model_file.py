@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 import npformer as nf
 from npformer.training.storage import model_file, stated_sizes
 from npformer.training.storage.model_file import read_model_file, write_model_file
-from tests.faults.mutations import joined, sealed, taken_apart
+from tests.faults.mutations import join_file, sealed, split_file
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def flipped(data, place, bit=0):
 
 
 def change(path, where="config", **changes):
-    entries, description, tensors = taken_apart(path.read_bytes())
+    entries, description, tensors = split_file(path.read_bytes())
     (description[where] if where else description).update(changes)
-    path.write_bytes(joined(entries, description, tensors))
+    path.write_bytes(join_file(entries, description, tensors))
 
 
 def refused(path, message):
@@ -104,9 +104,9 @@ def test_force_does_not_load_what_has_no_structure(saved):
 
 
 def test_a_file_without_a_checksum_is_refused(saved):
-    entries, description, tensors = taken_apart(saved.read_bytes())
+    entries, description, tensors = split_file(saved.read_bytes())
     del entries["__metadata__"]["npformer_sha256"]
-    saved.write_bytes(joined(entries, description, tensors))
+    saved.write_bytes(join_file(entries, description, tensors))
     refused(saved, "is damaged: its checksum is missing")
     save_file(load_file(saved), saved, metadata={"npformer": json.dumps(description)})
     refused(saved, "is damaged: its checksum is missing")
@@ -118,9 +118,9 @@ def test_a_file_without_a_checksum_is_refused(saved):
 
 @pytest.mark.parametrize("where", ["description", "metadata"])
 def test_a_key_from_a_newer_version_is_refused_by_name(saved, where):
-    entries, description, tensors = taken_apart(saved.read_bytes())
+    entries, description, tensors = split_file(saved.read_bytes())
     (description if where == "description" else entries["__metadata__"])["quantized"] = "yes"
-    saved.write_bytes(joined(entries, description, tensors))
+    saved.write_bytes(join_file(entries, description, tensors))
     refused(saved, "has quantized, which this version of npformer does not know.* Update npformer")
 
 
@@ -265,9 +265,9 @@ def test_a_message_shows_little_of_a_long_value_and_no_control_characters(saved)
 
 def test_dtypes_of_other_programs_do_not_hide_that_it_is_theirs(path):
     path.write_bytes(sealed({"a": np.zeros(2, "float16")}, {}))
-    entries, _, tensors = taken_apart(path.read_bytes())
+    entries, _, tensors = split_file(path.read_bytes())
     entries["a"]["dtype"] = "BF16"
-    path.write_bytes(joined({"a": entries["a"]}, {}, tensors))
+    path.write_bytes(join_file({"a": entries["a"]}, {}, tensors))
     refused(path, "is a safetensors file of another program")
 
 
