@@ -29,19 +29,25 @@ def test_the_names_that_a_user_may_write():
     assert nf.backends()[:2] == ["numpy", "cupy"]
 
 
-def test_numpy_arrays_and_scalars_belong_to_numpy():
-    for x in (np.zeros(3), np.float64(1.0), np.zeros((), dtype=bool)):
-        assert arrays.array_module(x) is np
-        assert arrays.is_array(x)
-    for x in ([1.0], 1.0, None, "x"):
-        assert not arrays.is_array(x)
+@pytest.mark.parametrize("x", [np.zeros(3), np.float64(1.0), np.zeros((), dtype=bool)])
+def test_arrays_of_numpy_belong_to_numpy(x):
+    assert arrays.array_module(x) is np
+    assert arrays.is_array(x)
 
 
-def test_asarray_hands_on_what_is_there_and_converts_the_rest():
+@pytest.mark.parametrize("x", [[1.0], 1.0, None, "x"])
+def test_objects_of_python_are_no_arrays(x):
+    assert not arrays.is_array(x)
+
+
+def test_an_array_is_not_copied():
     x = np.arange(3.0)
     assert nf.asarray(x) is x
-    np.testing.assert_array_equal(nf.asarray([1, 2]), [1, 2])
     assert nf.to_numpy(x) is x
+
+
+def test_lists_become_arrays():
+    np.testing.assert_array_equal(nf.asarray([1, 2]), [1, 2])
     np.testing.assert_array_equal(nf.to_numpy([[1.0], [2.0]]), [[1.0], [2.0]])
 
 

@@ -32,11 +32,14 @@ def test_each_input_has_a_mask_and_types_of_its_own(context):
     assert context.memory_padding.mask is OTHER
 
 
-def test_a_padding_is_given_instead_of_a_mask_and_a_wrong_one_is_refused():
+def test_a_padding_takes_the_place_of_a_mask():
     padding = Padding(OTHER)
     context = nf.Context(memory_padding=padding)
     assert context.memory_padding is padding
     assert_holds(context, None, None, OTHER, None)
+
+
+def test_a_mask_is_no_padding():
     with pytest.raises(TypeError, match="memory_padding is an ndarray; expected a Padding"):
         nf.Context(memory_padding=OTHER, memory_mask=OTHER)
 
@@ -113,10 +116,16 @@ def test_wrong_values_are_refused_by_name(side, name, value, error, message):
             make(**{f"{side}{name}": value})
 
 
-def test_rows_are_grouped_by_length_once_and_empty_ones_left_out():
+def test_rows_are_grouped_by_length():
     mask = np.arange(4) < np.array([4, 2, 0, 2, 1])[:, None]
     groups = [(length, rows.tolist()) for length, rows in Padding(mask).rows_of_length()]
     assert groups == [(1, [4]), (2, [1, 3]), (4, [0])]
+
+
+def test_rows_of_padding_alone_are_in_no_group():
     assert Padding(np.zeros((3, 4), dtype=bool)).rows_of_length() == []
+
+
+def test_rows_are_grouped_once():
     padding = Padding(np.ones((3, 4), dtype=bool))
     assert padding.rows_of_length() is padding.rows_of_length()

@@ -9,9 +9,12 @@ from npformer import mixers as M
 from npformer.core import generators, initializers
 
 
-def test_a_kernel_multiplies_both_fans_and_a_head_has_its_own():
+def test_a_kernel_multiplies_both_fans():
     weights = initializers.xavier_uniform(np.random.default_rng(0), (5, 40, 60))
     assert 0.99 < np.abs(weights).max() / math.sqrt(6.0 / (5 * 100)) <= 1.0
+
+
+def test_each_head_has_its_own_fans():
     draw = initializers.per_head(initializers.xavier_uniform)
     weights = draw(np.random.default_rng(0), (3, 20, 40))
     assert 0.98 < np.abs(weights).max() / math.sqrt(6.0 / 60) <= 1.0
@@ -26,12 +29,18 @@ def test_float32_is_float64_rounded():
     assert drawn[1].std() == pytest.approx(0.02, rel=0.2)
 
 
-def test_a_generator_is_handed_on_and_a_number_makes_one():
+def test_a_generator_is_its_own_seed():
     generator = np.random.default_rng(0)
     assert generators.from_seed(generator) is generator
-    assert generators.from_seed(7).random() == np.random.default_rng(7).random()
+
+
+@pytest.mark.parametrize("seed", [7, np.int64(7)])
+def test_a_number_is_a_seed(seed):
+    assert generators.from_seed(seed).random() == np.random.default_rng(7).random()
+
+
+def test_without_a_seed_generators_differ():
     assert generators.from_seed(None).random() != generators.from_seed(None).random()
-    assert generators.from_seed(np.int64(7)).random() == np.random.default_rng(7).random()
 
 
 def test_he_normal_counts_all_inputs_of_a_convolution():

@@ -83,10 +83,14 @@ def test_in_blocks_memory_does_not_grow_with_the_square_of_the_length(rng):
     assert peak("blockwise_attention") < peak("scaled_dot_product_attention") / 5
 
 
-def test_splitting_heads_is_a_view_and_merging_undoes_it(rng):
+def test_splitting_heads_is_a_view(rng):
     x = rng.normal(size=(2, 5, 6))
     heads = F.split_heads(x, 3)
     assert heads.shape == (2, 3, 5, 2)
     assert np.shares_memory(heads, x)
     np.testing.assert_array_equal(heads[0, 1], x[0, :, 2:4])
-    np.testing.assert_array_equal(F.merge_heads(heads), x)
+
+
+def test_merging_heads_undoes_splitting_them(rng):
+    x = rng.normal(size=(2, 5, 6))
+    np.testing.assert_array_equal(F.merge_heads(F.split_heads(x, 3)), x)

@@ -21,11 +21,16 @@ def test_max_pooling_takes_the_largest_of_each_feature_that_is_kept(rng, padding
     np.testing.assert_array_equal(y[2], 0.0)
 
 
-def test_the_first_of_equals_gets_the_gradient_and_padding_none(padding):
+def test_the_first_of_equals_gets_the_whole_gradient(padding):
     _, cache = F.max_pooling(np.ones((3, 4, 2)), padding)
     dx = F.max_pooling_backward(np.full((3, 2), 5.0), cache)
     np.testing.assert_array_equal(dx[:2, 0], 5.0)
     assert dx[:2, 1:].sum() == 0.0
+
+
+def test_padding_gets_no_gradient_of_a_maximum(padding):
+    _, cache = F.max_pooling(np.ones((3, 4, 2)), padding)
+    dx = F.max_pooling_backward(np.full((3, 2), 5.0), cache)
     assert (dx[2] == 0.0).all()
 
 

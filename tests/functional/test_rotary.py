@@ -19,12 +19,24 @@ def test_scores_depend_on_the_difference_of_positions_alone(rng, layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_lengths_stay_and_position_0_changes_nothing(rng, layout):
+def test_a_rotation_keeps_lengths(rng, layout):
+    x = rng.normal(size=(2, 3, 5, 8))
+    y, _ = F.rotary(x, np.arange(5), layout=layout)
+    np.testing.assert_allclose(np.vecdot(y, y), np.vecdot(x, x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_position_0_is_not_rotated(rng, layout):
+    x = rng.normal(size=(2, 3, 5, 8))
+    y, _ = F.rotary(x, np.arange(5), layout=layout)
+    np.testing.assert_array_equal(y[..., 0, :], x[..., 0, :])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_backward_pass_rotates_back(rng, layout):
     x = rng.normal(size=(2, 3, 5, 8))
     y, cache = F.rotary(x, np.arange(5), layout=layout)
-    np.testing.assert_allclose(np.vecdot(y, y), np.vecdot(x, x), rtol=1e-14)
-    np.testing.assert_array_equal(y[..., 0, :], x[..., 0, :])
-    np.testing.assert_allclose(F.rotary_backward(y, cache), x, rtol=0, atol=1e-14)  # turned back
+    np.testing.assert_allclose(F.rotary_backward(y, cache), x, rtol=0, atol=1e-14)
 
 
 def test_the_layouts_are_one_map_with_features_in_another_order(rng):

@@ -17,21 +17,40 @@ def test_huge_scores_neither_overflow_nor_change_the_result(rng):
     np.testing.assert_array_equal(F.softmax(np.array([0.0, 1e308]))[0], [0.0, 1.0])
 
 
-def test_masked_entries_are_exactly_0_and_the_others_their_softmax(rng):
+@pytest.fixture
+def masked_rows(rng):
+    """Give rows of scores, and a mask that keeps at least one of each."""
     x, mask = rng.normal(size=(6, 5)), rng.random((6, 5)) < 0.6
     mask[:, 2] = True
+    return x, mask
+
+
+def test_masked_entries_are_exactly_0(masked_rows):
+    x, mask = masked_rows
     y, _ = F.softmax(x, mask=mask)
     assert (y[~mask] == 0.0).all()
-    for row, kept, of in zip(y, mask, x, strict=True):
-        np.testing.assert_allclose(row[kept], F.softmax(of[kept])[0])
 
 
-def test_a_row_with_nothing_to_keep_is_0_and_so_is_its_gradient(rng):
-    mask = np.array([[True, False, True], [False, False, False]])
-    y, cache = F.softmax(rng.normal(size=(2, 3)), mask=mask)
-    dx = F.softmax_backward(rng.normal(size=(2, 3)), cache)
+def test_entries_that_are_not_masked_are_their_own_softmax(masked_rows):
+    x, mask = masked_rows
+    y, _ = F.softmax(x, mask=mask)
+    for probabilities, is_kept, scores in zip(y, mask, x, strict=True):
+        np.testing.assert_allclose(probabilities[is_kept], F.softmax(scores[is_kept])[0])
+
+
+HALF_MASKED = np.array([[True, False, True], [False, False, False]])
+"""A row with two entries to keep, and one with none."""
+
+
+def test_a_row_with_nothing_to_keep_is_0(rng):
+    y, _ = F.softmax(rng.normal(size=(2, 3)), mask=HALF_MASKED)
     np.testing.assert_array_equal(y[1], 0.0)
-    assert (dx[~mask] == 0.0).all()
+
+
+def test_the_gradient_of_masked_entries_is_0(rng):
+    _, cache = F.softmax(rng.normal(size=(2, 3)), mask=HALF_MASKED)
+    dx = F.softmax_backward(rng.normal(size=(2, 3)), cache)
+    assert (dx[~HALF_MASKED] == 0.0).all()
     assert np.isfinite(dx).all()
 
 

@@ -53,14 +53,18 @@ def test_each_head_is_maps_of_its_own_columns(rng, pair, columns):
         np.testing.assert_allclose(scores[:, head], pair(x, *alone, 4)[0], rtol=1e-12)
 
 
-def test_is_the_papers_formula_and_factorized_that_of_the_product(rng):
+def test_the_random_synthesizer_is_the_formula_of_the_paper(rng):
     value, R = rng.normal(size=(2, 4, 3)), rng.normal(size=(4, 4))
     weights = np.exp(R) / np.exp(R).sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(F.random_synthesizer(value, R)[0], weights @ value, rtol=1e-12)
-    value, R1, R2 = (rng.normal(size=shape) for shape in ((3, 2, 5, 3), (2, 6, 2), (2, 6, 2)))
+
+
+def test_the_factorized_synthesizer_is_the_random_one_of_the_product(rng):
+    value = rng.normal(size=(3, 2, 5, 3))
+    R1, R2 = rng.normal(size=(2, 6, 2)), rng.normal(size=(2, 6, 2))
     y, _ = F.factorized_random_synthesizer(value, R1, R2)
-    whole, _ = F.random_synthesizer(value, R1 @ R2.swapaxes(-1, -2))
-    np.testing.assert_allclose(y, whole, rtol=1e-12)
+    expected, _ = F.random_synthesizer(value, R1 @ R2.swapaxes(-1, -2))
+    np.testing.assert_allclose(y, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("heads", [(), (2,)], ids=["one table", "heads"])
