@@ -29,8 +29,8 @@ def test_sentences_are_a_table_with_the_columns_of_the_pages(prints):
     rows = [*csv.DictReader(io.StringIO(prints("data", "sentences")))]
     assert len(rows) == 3000
     assert {row["opinion"] for row in rows} == {"negative", "positive"}
-    part = nf.data.sentences(repeated=True).train
-    assert {(row["review"], row["opinion"]) for row in rows} >= {*zip(*part, strict=True)}
+    samples = nf.data.sentences(repeated=True).train
+    assert {(row["review"], row["opinion"]) for row in rows} >= {*zip(*samples, strict=True)}
 
 
 def test_vowels_are_a_table_with_a_row_for_each_step(prints):

@@ -55,8 +55,8 @@ def test_nothing_is_wrong_here(diagnosis):
 def test_the_kernels_of_blas_are_named(diagnosis, monkeypatch):
     """Some are half as fast as others that the processor could run."""
     one = {"user_api": "blas", "internal_api": "openblas", "version": "0.3", "num_threads": 2}
-    both = [one | {"architecture": "Haswell"}, one]
-    monkeypatch.setattr(threadpoolctl.ThreadpoolController, "info", lambda self: both)
+    libraries = [one | {"architecture": "Haswell"}, one]
+    monkeypatch.setattr(threadpoolctl.ThreadpoolController, "info", lambda self: libraries)
     expected = (
         "openblas 0.3, kernels for Haswell, threads: 2; openblas 0.3, kernels for any, threads: 2"
     )
@@ -66,13 +66,13 @@ def test_the_kernels_of_blas_are_named(diagnosis, monkeypatch):
 @pytest.fixture
 def missing(monkeypatch):
     """Make these packages look as if they were not installed."""
-    found = metadata.version
+    real_version = metadata.version
 
     def pretend(*names):
         def version(name):
             if name in names:
                 raise metadata.PackageNotFoundError(name)
-            return found(name)
+            return real_version(name)
 
         monkeypatch.setattr(metadata, "version", version)
 
@@ -100,15 +100,15 @@ def test_a_missing_gpu_is_no_problem(prints, missing):
 # With a fake GPU ----------------------------------------------------------------------------------
 @pytest.mark.usefixtures("gpu")
 def test_a_gpu_is_described_and_tested(diagnosis):
-    found = defaultdict(list)
+    lines = defaultdict(list)
     for mark, what, rest in diagnosis():
         assert mark in ("ok", "--")
-        found[what].append(rest)
-    assert found["GPU"] == ["a strict fake device"]
-    assert "cupy and NumPy differ by" in found["gradients"][0]
-    assert [rest.partition(":")[0] for rest in found["products"]] == ["float32", "tf32"]
-    assert all("TFLOP/s" in rest for rest in found["products"])
-    assert [rest.partition(":")[0] for rest in found["self-test"]] == ["numpy", "cupy"]
+        lines[what].append(rest)
+    assert lines["GPU"] == ["a strict fake device"]
+    assert "cupy and NumPy differ by" in lines["gradients"][0]
+    assert [rest.partition(":")[0] for rest in lines["products"]] == ["float32", "tf32"]
+    assert all("TFLOP/s" in rest for rest in lines["products"])
+    assert [rest.partition(":")[0] for rest in lines["self-test"]] == ["numpy", "cupy"]
 
 
 @pytest.mark.usefixtures("gpu")
@@ -145,17 +145,17 @@ def verdicts(monkeypatch, gpu):
 
     def judge(dtype, precision, again):
         assert again
-        about = {"GPU": "a strict fake device", "dtype": dtype}
-        return {"about": about, "problems": wrong.get(dtype, {}), "seconds": 1.25}
+        environment = {"GPU": "a strict fake device", "dtype": dtype}
+        return {"about": environment, "problems": wrong.get(dtype, {}), "seconds": 1.25}
 
     monkeypatch.setattr(doctor, "verdict", judge)
     return wrong
 
 
 def test_kernels_are_checked_again(diagnosis, verdicts):
-    found = [(mark, rest) for mark, what, rest in diagnosis() if what == "kernels"]
+    lines = [(mark, rest) for mark, what, rest in diagnosis() if what == "kernels"]
     products = "float32, float32", "float32, tf32", "float64, float32"
-    assert found == [("ok", f"{kinds} products: checked in 1.2 s") for kinds in products]
+    assert lines == [("ok", f"{kinds} products: checked in 1.2 s") for kinds in products]
 
 
 def test_a_kernel_that_is_left_out_is_a_problem(diagnosis, verdicts):

@@ -48,9 +48,13 @@ def test_a_run_gets_more_epochs_and_is_measured_with_what_it_drew(
     prints("train", table, *words, "--out", tmp_path / "run")
     another_library()
     prints("train", table, "--out", tmp_path / "run", "--resume", "--epochs", 2)
-    whole, run = (nf.load(tmp_path / name / "model.safetensors") for name in ("whole", "run"))
-    assert run.preparation() == whole.preparation()
-    np.testing.assert_array_equal(run.model.parameters().flat, whole.model.parameters().flat)
+    uninterrupted, run = (
+        nf.load(tmp_path / name / "model.safetensors") for name in ("whole", "run")
+    )
+    assert run.preparation() == uninterrupted.preparation()
+    np.testing.assert_array_equal(
+        run.model.parameters().flat, uninterrupted.model.parameters().flat
+    )
     assert metrics_of(tmp_path / "run")["test"] == metrics_of(tmp_path / "whole")["test"]
     assert prints("evaluate", tmp_path / "run") == prints("evaluate", tmp_path / "whole")
 

@@ -51,8 +51,10 @@ def test_nan_in_weights_is_told_in_a_line(path, capsys):
     nf.save(model, path, notes=nf.read_notes(path))
     assert run("predict", path, "--samples", 1) == 2  # the probabilities are NaN
     first = capsys.readouterr().err.splitlines()[0]
-    said = f"npformer predict: warning: {path}: NaN or infinity is in classify.bias (1 of 10), so"
-    assert first.startswith(said)
+    warning = (
+        f"npformer predict: warning: {path}: NaN or infinity is in classify.bias (1 of 10), so"
+    )
+    assert first.startswith(warning)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict"])

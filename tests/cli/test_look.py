@@ -28,13 +28,13 @@ def test_it_writes_the_report_beside_the_model(trained, prints):
     assert out == f"{trained / 'report.html'}\n"
     page = read(trained / "report.html")
     assert "digits, stratified split: a look inside" in page.text
-    found = metrics_of(trained)["splits"]["stratified"]
+    result = metrics_of(trained)["splits"]["stratified"]
     ((row,),) = page.table_after("model", "mixer")
     assert row[:4] == [
         trained.name,
         "attention",
-        f"{found['test_accuracy']:.4f}",
-        f"{found['test_loss']:.4f}",
+        f"{result['test_accuracy']:.4f}",
+        f"{result['test_loss']:.4f}",
     ]
     before = (trained / "report.html").read_bytes()
     prints("look", trained / "model.safetensors", "--overwrite")
@@ -76,7 +76,7 @@ def test_names_of_tokens_fit_the_task(task):
     dataset = RECIPES[task].load("generated", 0)
     tokens, classes = RECIPES[task].tokens, RECIPES[task].classes
     assert (len(tokens), len(classes)) == (dataset.vocab_size, dataset.n_classes)
-    x, y = (part[0] for part in dataset.test)
+    x, y = (array[0] for array in dataset.test)
     named = [tokens[i] for i in x]
     if task == "reverse":
         assert named[::-1] == [classes[i] for i in y]

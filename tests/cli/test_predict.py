@@ -88,8 +88,8 @@ def test_it_writes_npy(trained, model, prints, tmp_path, held_out, probabilities
 
 def test_several_files_are_one(trained, model, prints, tmp_path, held_out):
     x = held_out[0].astype(model.dtype)[:50]
-    for k, part in enumerate(np.array_split(x, 3)):
-        np.save(tmp_path / f"x-{k}.npy", part)
+    for k, rows in enumerate(np.array_split(x, 3)):
+        np.save(tmp_path / f"x-{k}.npy", rows)
     expected = labels_of(model, x)
     assert prints("predict", trained, tmp_path / "x-*.npy").split() == expected
     out = tmp_path / "out.npy"
@@ -101,8 +101,8 @@ def test_with_a_mask_in_several_files(tokens, prints, tmp_path, token_batch):
     path, model = tokens
     ids, _, mask = token_batch
     for name, array in (("x", ids), ("mask", mask)):
-        for k, part in enumerate(np.array_split(array, 2)):
-            np.save(tmp_path / f"{name}-{k}.npy", part)
+        for k, rows in enumerate(np.array_split(array, 2)):
+            np.save(tmp_path / f"{name}-{k}.npy", rows)
     out = tmp_path / "out.npy"
     prints(
         "predict",
@@ -120,18 +120,18 @@ def test_with_a_mask_in_several_files(tokens, prints, tmp_path, token_batch):
 
 def test_a_large_file_is_not_read_at_once(trained, model, prints, tmp_path, held_out, monkeypatch):
     monkeypatch.setattr("npformer.data.stored_samples.MOST_AT_ONCE", 7)
-    seen = []
+    lengths = []
     predict = nf.SequenceClassifier.predict
 
     def noted(self, x, *arguments):
-        seen.append(len(x))
+        lengths.append(len(x))
         return predict(self, x, *arguments)
 
     monkeypatch.setattr(nf.SequenceClassifier, "predict", noted)
     x = held_out[0].astype(model.dtype)[:20]
     np.save(tmp_path / "x.npy", x)
     prints("predict", trained, tmp_path / "x.npy", "--out", tmp_path / "out.npy")
-    assert seen == [1, 7, 7, 6]  # the first tells the shape
+    assert lengths == [1, 7, 7, 6]  # the first tells the shape
 
 
 def test_batches_are_chosen(trained, prints, monkeypatch):
@@ -215,9 +215,9 @@ def test_a_wrong_option_is_one_line(trained, fails, tmp_path, monkeypatch, words
 def test_it_measures_the_same_as_training(trained, prints, words, split):
     file, *options = words
     out = prints("evaluate", trained / file, *options)
-    found = metrics_of(trained)["splits"][split]
+    result = metrics_of(trained)["splits"][split]
     assert f"digits, {split} split, 360 labels, on CPU (" in out
-    assert f"accuracy {found['test_accuracy']:.4f}, loss {found['test_loss']:.4f} nats" in out
+    assert f"accuracy {result['test_accuracy']:.4f}, loss {result['test_loss']:.4f} nats" in out
     assert "trained on" not in out
 
 

@@ -22,38 +22,38 @@ def folder(tmp_path):
 
 def test_it_begins_with_the_weights_of_the_folder(folder, tmp_path):
     texts, labels = ["the cat sat .", "a dog ran ?"] * 20, ["cat", "dog"] * 20
-    found = nf.TextClassifier(pretrained=folder, freeze=["embed.*", "encoder.*"])
-    found.fit(texts, labels, **BRIEF)
+    classifier = nf.TextClassifier(pretrained=folder, freeze=["embed.*", "encoder.*"])
+    classifier.fit(texts, labels, **BRIEF)
     before = nf.from_pretrained(folder).encoder.named_parameters()
-    after = found.model.named_parameters()
+    after = classifier.model.named_parameters()
     for name in before:
         if name.startswith(("embed.", "encoder.")):
             np.testing.assert_array_equal(after[name].value, before[name].value)
-    assert found.model.pooling == "pooler"
-    assert found.model.config.max_len == 16
-    nf.save(found, tmp_path / "file")
+    assert classifier.model.pooling == "pooler"
+    assert classifier.model.config.max_len == 16
+    nf.save(classifier, tmp_path / "file")
     back = nf.load(tmp_path / "file")
-    expected = found.predict_probabilities(texts)
+    expected = classifier.predict_probabilities(texts)
     np.testing.assert_array_equal(back.predict_probabilities(texts), expected)
 
 
 def test_whole_fine_tuning_changes_the_encoder_with_any_pooling(folder):
     texts, labels = ["the cat sat .", "a dog ran ?"] * 20, ["cat", "dog"] * 20
-    found = nf.TextClassifier(pretrained=folder, pooling="mean").fit(texts, labels, **BRIEF)
-    assert found.model.pooling == "mean"
-    found = nf.TextClassifier(pretrained=folder).fit(texts, labels, **BRIEF)
+    classifier = nf.TextClassifier(pretrained=folder, pooling="mean").fit(texts, labels, **BRIEF)
+    assert classifier.model.pooling == "mean"
+    classifier = nf.TextClassifier(pretrained=folder).fit(texts, labels, **BRIEF)
     before = nf.from_pretrained(folder).encoder.parameters()
     weight = "encoder.blocks.0.mixer.query.weight"
-    assert not np.array_equal(found.model.parameters()[weight], before[weight])
-    assert found.settings_["no_decay"] == nf.optim.NORMS_AND_BIASES
+    assert not np.array_equal(classifier.model.parameters()[weight], before[weight])
+    assert classifier.settings_["no_decay"] == nf.optim.NORMS_AND_BIASES
 
 
 def test_the_embedding_alone_may_be_frozen():
     texts, labels = texts_and_labels(40)
     config = {"d_model": 8, "n_heads": 2, "d_ff": 8}
-    found = nf.TextClassifier(config, freeze=["embed.tokens.*"], members=1)
-    found.fit(texts, labels, **BRIEF)
-    assert "embed.tokens.weight" in found.model.frozen()
+    classifier = nf.TextClassifier(config, freeze=["embed.tokens.*"], members=1)
+    classifier.fit(texts, labels, **BRIEF)
+    assert "embed.tokens.weight" in classifier.model.frozen()
 
 
 def test_the_command_line_fine_tunes(folder, tmp_path, prints):
@@ -95,6 +95,6 @@ def test_mistakes_are_explained(folder, settings, error, words):
 def test_options_that_the_folder_decides(folder, tmp_path, fails):
     table = write(tmp_path / "a.csv", *texts_and_labels(20))
     words = ("--from", folder, "--out", tmp_path / "run")
-    said = fails("train", table, *words, "--d-model", 8)
-    assert "--d-model is given together with pretrained weights" in said
+    message = fails("train", table, *words, "--d-model", 8)
+    assert "--d-model is given together with pretrained weights" in message
     assert "--tokenizer is given together" in fails("train", table, *words, "--tokenizer", "bpe")

@@ -30,10 +30,10 @@ def test_the_program_helps(program):
         command = [program, "--help"]
     else:
         command = [sys.executable, "-m", program, "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (process.returncode, process.stderr) == (0, "")
     for name in ("train", "evaluate", "predict", "look", "gradcheck", "bench", "doctor"):
-        assert name in done.stdout
+        assert name in process.stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -118,8 +118,8 @@ def test_what_is_no_model_is_named(tmp_path, trained, fails, command):
     table.write_text("text,label\nsoup,food\n")
     assert f"{table} is a file of data; expected a model first" in fails(command, table)
     shutil.copytree(trained, tmp_path / "runs" / "digits")
-    said = fails(command, tmp_path / "runs")
-    assert f"is not a run, but runs are in it, such as {tmp_path / 'runs' / 'digits'}" in said
+    message = fails(command, tmp_path / "runs")
+    assert f"is not a run, but runs are in it, such as {tmp_path / 'runs' / 'digits'}" in message
 
 
 def test_a_model_may_have_the_name_of_a_text(tmp_path, trained, prints):
@@ -183,8 +183,8 @@ def test_results_replace_no_file_of_a_run_and_need_a_folder(command, tmp_path, f
         assert f"{option} {place} has the ending of a file of a run" in fails(name, option, place)
         assert place.read_text() == "precious"
     place = tmp_path / "no" / "a.txt"
-    said = f"{option} {place} is in a folder that does not exist; create it first"
-    assert said in fails(name, option, place)
+    message = f"{option} {place} is in a folder that does not exist; create it first"
+    assert message in fails(name, option, place)
 
 
 def test_ctrl_c_is_one_word(trained, capsys, monkeypatch):

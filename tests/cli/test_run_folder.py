@@ -72,14 +72,14 @@ def stop_after(monkeypatch):
 
 
 def test_an_interrupted_run_goes_on_without_naming_its_options(tmp_path, stop_after, monkeypatch):
-    whole = train(tmp_path / "whole", "--epochs", 3, "--seed", 4, "--lr", 0.01)
+    uninterrupted = train(tmp_path / "whole", "--epochs", 3, "--seed", 4, "--lr", 0.01)
     stop_after(1)
     run_ = train(tmp_path / "run", "--epochs", 3, "--seed", 4, "--lr", 0.01, status=130)
     assert metrics_of(run_)["splits"]["generated"]["stopped"] == "interrupted"
     monkeypatch.undo()
     assert run("train", "majority", "--quiet", "--out", run_, "--resume") == 0
-    np.testing.assert_array_equal(weights(run_), weights(whole))
-    ours, theirs = metrics_of(run_), metrics_of(whole)
+    np.testing.assert_array_equal(weights(run_), weights(uninterrupted))
+    ours, theirs = metrics_of(run_), metrics_of(uninterrupted)
     for metrics in (ours, theirs):
         del metrics["splits"]["generated"]["seconds"]
     assert ours == theirs
@@ -168,9 +168,9 @@ def test_a_move_that_was_killed_is_finished_by_the_next_run(tmp_path, monkeypatc
     monkeypatch.setattr(type(tmp_path), "replace", killed)
     train(tmp_path, "--epochs", 1, "--mixer", "fourier", "--overwrite", status=130)
     monkeypatch.setattr(type(tmp_path), "replace", replace)
-    kept = list(tmp_path.rglob("model.safetensors"))
-    assert len(kept) == 1
-    np.testing.assert_array_equal(nf.load(kept[0]).parameters().flat, good)
+    model_files = list(tmp_path.rglob("model.safetensors"))
+    assert len(model_files) == 1
+    np.testing.assert_array_equal(nf.load(model_files[0]).parameters().flat, good)
     train(tmp_path, "--epochs", 1, "--mixer", "fourier")
     assert nf.load(tmp_path / "model.safetensors").config.mixer == "fourier"
     assert not list(tmp_path.glob("replaced-*"))
@@ -212,7 +212,7 @@ def test_a_run_json_of_a_later_version_or_none_is_refused_by_name(earlier, refus
 
 
 def test_a_full_disk_at_the_end_is_told_and_costs_nothing(tmp_path, refused, monkeypatch):
-    whole = train(tmp_path / "whole", "--epochs", 2)
+    uninterrupted = train(tmp_path / "whole", "--epochs", 2)
     save = nf.save
 
     def full(model, path, **options):
@@ -223,4 +223,4 @@ def test_a_full_disk_at_the_end_is_told_and_costs_nothing(tmp_path, refused, mon
     assert "model.safetensors: No space left on device" in line
     monkeypatch.setattr("npformer.cli.train_task.save", save)
     assert run("train", "majority", "--quiet", "--out", tmp_path / "run", "--resume") == 0
-    np.testing.assert_array_equal(weights(tmp_path / "run"), weights(whole))
+    np.testing.assert_array_equal(weights(tmp_path / "run"), weights(uninterrupted))

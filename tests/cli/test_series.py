@@ -19,8 +19,8 @@ def write(path, series, labels):
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["walk", "second", "x", "y", "gait"])
-        for i, (each, label) in enumerate(zip(series, labels, strict=True)):
-            writer.writerows([f"w{i}", t, *step, label] for t, step in enumerate(each))
+        for i, (steps, label) in enumerate(zip(series, labels, strict=True)):
+            writer.writerows([f"w{i}", t, *step, label] for t, step in enumerate(steps))
     return path
 
 
@@ -69,7 +69,7 @@ def test_series_of_a_file_are_predicted(trained_on_series, tmp_path, capsys):
 
 def test_ragged_arrays(tmp_path, prints):
     series, labels = series_and_labels(60)
-    lengths = [len(each) for each in series]
+    lengths = [len(steps) for steps in series]
     np.savez(tmp_path / "a.npz", values=np.concatenate(series), lengths=lengths, labels=labels)
     prints("train", tmp_path / "a.npz", *TINY, "--out", tmp_path / "run")
     assert nf.load(tmp_path / "run" / "model.safetensors").classes_.tolist() == ["down", "up"]
@@ -88,8 +88,8 @@ def test_ragged_arrays(tmp_path, prints):
 )
 def test_wrong_calls_are_explained(trained_on_series, tmp_path, fails, words, problem):
     table = trained_on_series / "walks.csv"
-    said = fails("train", table, *words, "--quiet", "--out", tmp_path / "run")
-    assert problem.partition(";")[0] in said
+    message = fails("train", table, *words, "--quiet", "--out", tmp_path / "run")
+    assert problem.partition(";")[0] in message
 
 
 def test_nothing_to_predict(trained_on_series, fails):
@@ -120,8 +120,8 @@ def test_features_are_found_by_name_in_every_file(trained_on_series, tmp_path, p
     expected = prints(*words, new, "--out", tmp_path / "run2")
     assert out.split("\n\n")[0] == expected.split("\n\n")[0]
     without = permuted(new, tmp_path / "without.csv", "y")
-    said = fails("predict", run_folder, without)
-    assert "has no column 'y'; it has" in said
+    message = fails("predict", run_folder, without)
+    assert "has no column 'y'; it has" in message
 
 
 def test_features_are_said_and_one_without_a_name_is_doubted(tmp_path, capsys):
@@ -147,15 +147,15 @@ def test_a_series_without_a_label_is_an_error(tmp_path, fails):
     table = write(tmp_path / "walks.csv", *series_and_labels(20))
     lines = table.read_text().splitlines()
     table.write_text("\n".join([*lines[:5], lines[5].rsplit(",", 1)[0] + ", ", *lines[6:]]))
-    said = fails("train", table, *COLUMNS, *TINY, "--out", tmp_path / "run")
-    assert "line 6 has no 'gait'; expected a label in every row" in said
+    message = fails("train", table, *COLUMNS, *TINY, "--out", tmp_path / "run")
+    assert "line 6 has no 'gait'; expected a label in every row" in message
 
 
 def test_series_that_the_model_cannot_read_are_refused_before_training(tmp_path, capsys):
     series, labels = series_and_labels(40)
     table = write(tmp_path / "walks.csv", series, labels)
     longer = write(
-        tmp_path / "long.csv", [np.repeat(each, 9, axis=0) for each in series[:4]], labels[:4]
+        tmp_path / "long.csv", [np.repeat(steps, 9, axis=0) for steps in series[:4]], labels[:4]
     )
     folder = tmp_path / "run"
     assert run("train", table, *COLUMNS, *TINY, "--test", longer, "--out", folder) == 2
@@ -166,5 +166,5 @@ def test_series_that_the_model_cannot_read_are_refused_before_training(tmp_path,
 def test_options_of_tables_and_an_array_are_refused(tmp_path, fails):
     np.savez(tmp_path / "a.npz", x=np.ones((4, 3, 1)), labels=np.arange(4) % 2)
     for option in ("--id", "--time", "--features", "--encoding", "--label"):
-        said = fails("train", tmp_path / "a.npz", option, "a", "--out", tmp_path / "run")
-        assert f"{option} is given; it is for tables, and {tmp_path / 'a.npz'} is none" in said
+        message = fails("train", tmp_path / "a.npz", option, "a", "--out", tmp_path / "run")
+        assert f"{option} is given; it is for tables, and {tmp_path / 'a.npz'} is none" in message

@@ -62,16 +62,16 @@ def test_standard_input_comes_once(table, trained_on_texts, fails, prints, monke
     columns = "--text", "review", "--label", "stars", *TINY
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
     twice = "'-', standard input, is given twice; expected one use of it"
-    for part in ("--test", "--validation"):
-        assert twice in fails("train", "-", *columns, part, "-", "--out", tmp_path / "run")
+    for option in ("--test", "--validation"):
+        assert twice in fails("train", "-", *columns, option, "-", "--out", tmp_path / "run")
     assert "- is a table, and there is more" in fails("predict", trained_on_texts, "-", "a text")
     for words in (("train", table, *columns, "--out", "-"), ("look", "-"), ("generate", "-")):
         with pytest.raises(SystemExit):
             fails(*words)
     assert not (tmp_path / "run").exists()
     prints("train", "-", *columns, "--out", tmp_path / "run")
-    gone = "the model was trained on standard input, of which nothing is kept"
-    assert gone in fails("evaluate", tmp_path / "run")  # though there is something to read
+    message = "the model was trained on standard input, of which nothing is kept"
+    assert message in fails("evaluate", tmp_path / "run")  # though there is something to read
     prints("train", "-", *columns, "--out", tmp_path / "run", "--resume")
 
 
@@ -109,8 +109,8 @@ def test_what_it_prints(table, tmp_path, prints):
     out = prints(
         "train", table, "--text", "review", "--label", "stars", *TINY[1:], "--out", tmp_path / "run"
     )
-    parts = "144 texts to train on, 16 for validation, 40 for testing; split by class"
-    assert f"reviews.csv: {parts}" in out
+    split = "144 texts to train on, 16 for validation, 40 for testing; split by class"
+    assert f"reviews.csv: {split}" in out
     for words in ("macro F1", "label / predicted", "majority class", "TF-IDF", "npformer predict"):
         assert words in out
 
@@ -141,10 +141,10 @@ def test_a_text_cannot_control_the_terminal(trained_on_texts, capsys, tmp_path):
         ((tmp_path / "a\x1b[2J", "soup"), 2),
     ):
         assert run("predict", *words) == status
-        found = capsys.readouterr()
-        said = found.err if status else found.out
-        assert said.replace("\n", "").isprintable()
-        assert said.count("\n") == 1
+        streams = capsys.readouterr()
+        printed = streams.err if status else streams.out
+        assert printed.replace("\n", "").isprintable()
+        assert printed.count("\n") == 1
 
 
 def test_other_texts_are_evaluated_and_looked_at(trained_on_texts, tmp_path, prints):
@@ -167,7 +167,7 @@ def test_parts_may_be_files_and_a_test_may_be_left_out(tmp_path, prints):
     table = write(tmp_path / "a.csv", texts, labels)
     held_out = write(tmp_path / "b.csv", *texts_and_labels(20, seed=5))
     out = tmp_path / "run"
-    said = prints(
+    printed = prints(
         "train",
         table,
         *TINY[1:],
@@ -179,7 +179,7 @@ def test_parts_may_be_files_and_a_test_may_be_left_out(tmp_path, prints):
         "--out",
         out,
     )
-    assert f"npformer look {out} FILE\n" in said  # without a file, there is nothing to look at
+    assert f"npformer look {out} FILE\n" in printed  # without a file, there is nothing to look at
     assert metrics_of(out)["samples"] == {"train": 60, "test": 0, "validation": 20}
     assert "test" not in metrics_of(out)
     assert run("evaluate", out) == 2
@@ -201,8 +201,8 @@ def test_empty_texts_are_left_out_if_asked_for(tmp_path, capsys):
         "train", table, *TINY, "--skip-empty", "--keep-repeated", "--out", tmp_path / "run"
     )
     assert status == 0
-    said = capsys.readouterr().err
-    assert f"2 of 42 rows of {table} have no text or no label: they are left out" in said
+    warning = capsys.readouterr().err
+    assert f"2 of 42 rows of {table} have no text or no label: they are left out" in warning
     assert sum(metrics_of(tmp_path / "run")["samples"].values()) == 40
 
 
@@ -212,9 +212,9 @@ def test_texts_with_several_labels_are_doubted(tmp_path, capsys):
     other = "weather" if labels[3] == "food" else "food"
     table = write(tmp_path / "a.csv", [*texts, texts[3]], [*labels, other])
     assert run("train", table, *TINY, "--out", tmp_path / "run") == 0
-    said = capsys.readouterr().err
-    assert "1 of 40 different texts have more than one label, such as" in said
-    assert f"'{texts[3]}': 'food' and 'weather'. No model can be right for all" in said
+    warning = capsys.readouterr().err
+    assert "1 of 40 different texts have more than one label, such as" in warning
+    assert f"'{texts[3]}': 'food' and 'weather'. No model can be right for all" in warning
 
 
 def test_what_is_most_likely_a_mistake_is_doubted(table, trained_on_texts, tmp_path, capsys):
@@ -231,9 +231,9 @@ def test_what_is_most_likely_a_mistake_is_doubted(table, trained_on_texts, tmp_p
         "train", mine, *TINY, "--test", copies, "--validation=0", "--out", tmp_path / "run"
     )
     assert status == 0
-    said = capsys.readouterr().err
-    assert "6 of 6 texts of" in said
-    assert "differ only in case: one class?" in said
+    warning = capsys.readouterr().err
+    assert "6 of 6 texts of" in warning
+    assert "differ only in case: one class?" in warning
     assert len(metrics_of(tmp_path / "run")["classes"]) == 3
 
 
@@ -286,8 +286,8 @@ def test_an_interrupted_training_goes_on(table, tmp_path, monkeypatch, prints):
     out = prints("train", table, "--out", tmp_path / "run", "--resume")
     assert f"--resume, {tmp_path / 'run'}: the run there goes on" in out
     files = (tmp_path / name / "model.safetensors" for name in ("whole", "run"))
-    whole, gone_on = (nf.load(file).model.parameters().flat for file in files)
-    np.testing.assert_array_equal(whole, gone_on)
+    uninterrupted, gone_on = (nf.load(file).model.parameters().flat for file in files)
+    np.testing.assert_array_equal(uninterrupted, gone_on)
 
 
 def test_where_there_is_no_run_resume_says_that_one_begins(table, tmp_path, prints):
@@ -401,8 +401,8 @@ def test_an_empty_text_gets_no_label(trained_on_texts, tmp_path, capsys):
 
 def test_texts_without_a_known_word_are_said(trained_on_texts, capsys):
     assert run("predict", trained_on_texts, "soup", "zxqv zzz") == 0
-    said = capsys.readouterr().err
-    assert "1 of 2 texts have no word that the model knows, the first is 'zxqv zzz'" in said
+    warning = capsys.readouterr().err
+    assert "1 of 2 texts have no word that the model knows, the first is 'zxqv zzz'" in warning
     assert run("predict", trained_on_texts, "soup") == 0
     assert "no word that the model knows" not in capsys.readouterr().err
 
@@ -418,9 +418,11 @@ def test_the_file_that_is_read_is_not_written(trained_on_texts, tmp_path, capsys
 @pytest.mark.parametrize("words", [["--patience", "3"], ["--metric", "macro_f1"]])
 def test_what_needs_validation(table, tmp_path, fails, words):
     few = [word for word in TINY if not word.startswith("--validation")]
-    said = fails("train", table, "--text=review", "--label=stars", *few, *words, "--out", tmp_path)
-    assert "there is no validation; expected some" in said
-    assert "--validation 0.1" in said
+    message = fails(
+        "train", table, "--text=review", "--label=stars", *few, *words, "--out", tmp_path
+    )
+    assert "there is no validation; expected some" in message
+    assert "--validation 0.1" in message
 
 
 def test_a_missing_reader_of_parquet_is_named(tmp_path, fails, monkeypatch):
@@ -428,9 +430,9 @@ def test_a_missing_reader_of_parquet_is_named(tmp_path, fails, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    said = fails("train", tmp_path / "a.parquet")
-    assert said.startswith("npformer train: ")
-    assert "python -m pip install pyarrow" in said
+    message = fails("train", tmp_path / "a.parquet")
+    assert message.startswith("npformer train: ")
+    assert "python -m pip install pyarrow" in message
 
 
 def test_predictions_do_not_overwrite_a_column(trained_on_texts, tmp_path, capsys):
@@ -454,27 +456,27 @@ def test_what_cannot_be_measured_is_refused_before_training(tmp_path, fails):
             ("Food", "'Food' and 'food' differ only in case. Write it as in the training"),
         ):
             other = write(tmp_path / "b.csv", ["soup", "rain"], [label, "weather"])
-            said = fails("train", table, *TINY, option, other, "--out", tmp_path / "run")
-            assert f"the labels of {other} have {label!r} (1 of 2)" in said
-            assert reason in said
+            message = fails("train", table, *TINY, option, other, "--out", tmp_path / "run")
+            assert f"the labels of {other} have {label!r} (1 of 2)" in message
+            assert reason in message
             assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
 def test_options_of_tables_without_a_table_are_refused(table, trained_on_texts, tmp_path, fails):
     run_folder = trained_on_texts
     for option in (["--text", "a"], ["--encoding", "latin-1"], ["--id", "a"], ["--features", "a"]):
-        said = fails("predict", run_folder, "words", *option)
-        assert f"{option[0]} is given, and there is no table, for which it is" in said
+        message = fails("predict", run_folder, "words", *option)
+        assert f"{option[0]} is given, and there is no table, for which it is" in message
         for command in (["evaluate"], ["look", "--overwrite"]):
-            said = fails(*command, run_folder, *option)
-            assert f"{option[0]} is given, and there is no FILE, for which it is" in said
+            message = fails(*command, run_folder, *option)
+            assert f"{option[0]} is given, and there is no FILE, for which it is" in message
     assert "--skip-empty is given, and" in fails("evaluate", run_folder, "--skip-empty")
-    said = fails("evaluate", run_folder, table, "--source", "review")
-    assert "--source is given, and the model takes texts with labels; expected none" in said
+    message = fails("evaluate", run_folder, table, "--source", "review")
+    assert "--source is given, and the model takes texts with labels; expected none" in message
     new = tmp_path / "a.csv"
     new.write_text("review,p(food)\nsoup,1\n")
-    said = fails("predict", run_folder, new, "--probabilities", "--out", tmp_path / "b.csv")
-    assert "has a column 'p(food)', which" in said
+    message = fails("predict", run_folder, new, "--probabilities", "--out", tmp_path / "b.csv")
+    assert "has a column 'p(food)', which" in message
 
 
 def test_what_is_wrong_with_a_place_is_said_before_any_work(trained_on_texts, tmp_path, fails):

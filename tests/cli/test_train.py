@@ -37,9 +37,9 @@ def test_training_writes_models_history_and_metrics(trained):
 def test_metrics_are_those_of_the_model_that_was_saved(trained, split, file):
     metrics = metrics_of(trained)
     model = nf.load(trained / file)
-    found = nf.evaluate(model, nf.data.digits(split).test)
-    assert metrics["splits"][split]["test_accuracy"] == found.accuracy
-    assert metrics["splits"][split]["test_loss"] == pytest.approx(found.loss, rel=1e-6)
+    evaluation = nf.evaluate(model, nf.data.digits(split).test)
+    assert metrics["splits"][split]["test_accuracy"] == evaluation.accuracy
+    assert metrics["splits"][split]["test_loss"] == pytest.approx(evaluation.loss, rel=1e-6)
     assert metrics["splits"][split]["file"] == file
     assert metrics["parameters"] == model.n_parameters()
     notes = {"task": "digits", "split": split, "seed": 0, "plugins": []}
@@ -96,7 +96,7 @@ def test_it_says_what_it_trains_in_five_lines_and_what_to_do_next(tmp_path, caps
     assert "parameters, float32" in lines[3]
     assert "other people wrote the test" in lines[5]
     commands = [line.partition(":")[2].split()[:2] for line in lines[-3:]]
-    assert commands == [["npformer", each] for each in ("look", "train", "play")]
+    assert commands == [["npformer", command] for command in ("look", "train", "play")]
     assert run("train", "digits", *tiny, "--verbose", "--out", tmp_path / "table") == 0
     assert "blocks.0" in capsys.readouterr().out
 
@@ -137,24 +137,24 @@ def test_shared_layers_are_one_block_and_may_have_no_feed_forward_network(tmp_pa
 @pytest.fixture
 def used(no_curves, monkeypatch):
     """Return the options that `fit` gets."""
-    used = {}
+    options_used = {}
 
     def fit(model, data, **options):
-        used.update(options)
+        options_used.update(options)
         return nf.fit(model, data, **options)
 
     monkeypatch.setattr(command, "fit", fit)
-    return used
+    return options_used
 
 
 def test_options_reach_the_training(tmp_path, used):
     words = "--batch-size 1258 --lr 0.5 --weight-decay 0.3 --clip-norm 2 --label-smoothing 0.2"
     words += " --epochs 3 --workers 2 --seed 5"
     train(tmp_path, *words.split())
-    asked = {"batch_size": 1258, "lr": 0.5, "weight_decay": 0.3, "clip_norm": 2.0, "epochs": 3}
-    asked["label_smoothing"] = 0.2
-    assert metrics_of(tmp_path)["training"].items() >= asked.items()
-    assert used.items() >= {**asked, "workers": 2, "seed": 5, "progress": False}.items()
+    options = {"batch_size": 1258, "lr": 0.5, "weight_decay": 0.3, "clip_norm": 2.0, "epochs": 3}
+    options["label_smoothing"] = 0.2
+    assert metrics_of(tmp_path)["training"].items() >= options.items()
+    assert used.items() >= {**options, "workers": 2, "seed": 5, "progress": False}.items()
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_weights_are_saved_before_they_are_tested(tmp_path, capsys, monkeypatch)
     assert status == 130
     assert capsys.readouterr() == ("", "interrupted\n")
     assert nf.load(tmp_path / "model.safetensors").config.d_model == 16
-    found = metrics_of(tmp_path)["splits"]["stratified"]
-    assert found["epochs"] == 1
-    assert "test_accuracy" not in found
+    result = metrics_of(tmp_path)["splits"]["stratified"]
+    assert result["epochs"] == 1
+    assert "test_accuracy" not in result
     assert len(json.loads((tmp_path / "history.json").read_text())["stratified"]["lr"]) == 1
     assert sizes == [32]  # without a backward pass, four times what a training step holds

@@ -111,8 +111,8 @@ def test_pairs_are_translated(translator, table, tmp_path, prints):
     assert prints("predict", translator, "1+2") == loaded.translate(["1+2"])[0] + "\n"
     two = prints("predict", translator, "1+2", "20+3", "--beams", 2).splitlines()
     sources, targets = ["1+2", "20+3"], loaded.translate(["1+2", "20+3"], beams=2)
-    both = zip(sources, targets, strict=True)
-    assert two == [f"{source:<4}  {target}".rstrip() for source, target in both]
+    pairs = zip(sources, targets, strict=True)
+    assert two == [f"{source:<4}  {target}".rstrip() for source, target in pairs]
     out = tmp_path / "answers.csv"
     assert "300 rows" in prints("predict", translator, table, "--out", out)
     with out.open(newline="") as opened:
@@ -130,11 +130,11 @@ def test_the_three_attentions_of_a_translation(translator, tmp_path, prints):
 
 
 def test_a_stopped_training_goes_on_to_the_same_weights(book, writer, tmp_path, monkeypatch):
-    step, done = Team.step, []
+    step, steps = Team.step, []
 
     def stops(self, *arguments, **more):
-        done.append(None)
-        if len(done) == 8:
+        steps.append(None)
+        if len(steps) == 8:
             raise KeyboardInterrupt
         return step(self, *arguments, **more)
 
@@ -143,8 +143,10 @@ def test_a_stopped_training_goes_on_to_the_same_weights(book, writer, tmp_path, 
     assert run(*words) == 130
     monkeypatch.undo()
     assert run(*words, "--resume") == 0
-    whole, again = (nf.load(folder / "model.safetensors") for folder in (writer, tmp_path / "run"))
-    for name, value in whole.model.parameters().items():
+    uninterrupted, again = (
+        nf.load(folder / "model.safetensors") for folder in (writer, tmp_path / "run")
+    )
+    for name, value in uninterrupted.model.parameters().items():
         np.testing.assert_array_equal(again.model.parameters()[name], value)
 
 
@@ -214,9 +216,9 @@ def test_a_generated_task(tmp_path, prints, monkeypatch):
 )
 def test_mistakes_are_said(book, table, writer, translator, tmp_path, fails, words, said):
     places = {"BOOK": book, "TABLE": table, "WRITER": writer, "TRANSLATOR": translator}
-    given = [places.get(word, word) for word in words]
+    arguments = [places.get(word, word) for word in words]
     more = ["--out", tmp_path / "run"] if words[0] == "train" else []
-    assert said in fails(*given, *more)
+    assert said in fails(*arguments, *more)
 
 
 def test_the_vocabulary_of_a_text_may_be_smaller(book, tmp_path):

@@ -75,20 +75,20 @@ def test_a_context_that_says_nothing_about_sequences_is_returned_as_it_is():
 
 
 def test_to_layers_of_the_memory_the_memory_is_the_first_input(context):
-    found = context.for_memory()
-    assert_holds(found, OTHER, OTHER_TYPES, None, None)
-    assert found.padding is context.memory_padding  # with the lengths that it found
-    assert type(found) is type(context)
-    assert (found.training, found.keep) == (True, False)
-    assert found.generator is context.generator
-    assert_holds(found.for_memory(), None, None, None, None)
+    memory_context = context.for_memory()
+    assert_holds(memory_context, OTHER, OTHER_TYPES, None, None)
+    assert memory_context.padding is context.memory_padding  # with the lengths that it found
+    assert type(memory_context) is type(context)
+    assert (memory_context.training, memory_context.keep) == (True, False)
+    assert memory_context.generator is context.generator
+    assert_holds(memory_context.for_memory(), None, None, None, None)
 
 
 def test_the_engine_takes_over_both_and_shares_the_generator_that_is_made():
     context = nf.Context(True, partial(np.random.default_rng, 0), **FULL)
-    assert_holds(taken := as_engine_context(context), MASK, TYPES, OTHER, OTHER_TYPES)
+    assert_holds(engine_context := as_engine_context(context), MASK, TYPES, OTHER, OTHER_TYPES)
     for name in ("generator", "padding", "memory_padding"):
-        assert getattr(taken, name) is getattr(context, name)
+        assert getattr(engine_context, name) is getattr(context, name)
 
 
 @pytest.mark.parametrize(

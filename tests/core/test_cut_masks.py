@@ -64,13 +64,13 @@ def test_a_part_of_two_inputs_has_the_masks_of_the_tokens_left(lengths, skipped,
         (2, a, a): (2, whole_a, whole_a),
         (5,): (5,),
     }
-    whole = part_generator(KEY, 0, TOTAL)
-    masks = [draw_kept((TOTAL, *shape), 0.4, whole) for shape in shapes.values()]
+    batch_generator = part_generator(KEY, 0, TOTAL)
+    masks = [draw_kept((TOTAL, *shape), 0.4, batch_generator) for shape in shapes.values()]
     for first, n in ((0, 3), (3, 1), (4, 3)):
-        part = part_generator(KEY, first, n, cut)
+        generator = part_generator(KEY, first, n, cut)
         for shape, mask in zip(shapes, masks, strict=True):
-            found = draw_kept((n, *shape), 0.4, part)
+            cut_mask = draw_kept((n, *shape), 0.4, generator)
             np.testing.assert_array_equal(
-                found, mask[(slice(first, first + n), *map(slice, shape))], err_msg=str(shape)
+                cut_mask, mask[(slice(first, first + n), *map(slice, shape))], err_msg=str(shape)
             )
-            assert found.size == n * math.prod(shape)
+            assert cut_mask.size == n * math.prod(shape)

@@ -40,8 +40,8 @@ def test_leftovers_of_killed_writes_are_removed_and_others_kept(tmp_path):
     left = tmp_path / "model[1].safetensors.01234567.part"
     busy = tmp_path / "model[1].safetensors.89abcdef.part"
     other = tmp_path / "model1.safetensors.01234567.part"
-    for each in (left, busy, other):
-        each.write_bytes(b"half")
+    for file_path in (left, busy, other):
+        file_path.write_bytes(b"half")
     with busy.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # somebody is writing it now
         write_whole(path, b"whole")
@@ -88,11 +88,11 @@ def test_a_file_just_begun_that_another_process_takes_for_a_leftover_is_begun_ag
 
 
 def test_a_check_leaves_nothing_behind_wherever_it_is_interrupted(tmp_path, monkeypatch):
-    found = []
-    monkeypatch.setattr(files.os, "fsync", lambda file: found.extend(tmp_path.iterdir()))
+    leftovers = []
+    monkeypatch.setattr(files.os, "fsync", lambda file: leftovers.extend(tmp_path.iterdir()))
     check_writable(tmp_path, 100)
     if os.name == "posix":  # the file has no name, so that even a killed process leaves none
-        assert found == []
+        assert leftovers == []
     assert list(tmp_path.iterdir()) == []
 
 

@@ -21,10 +21,10 @@ def test_a_call_is_the_forward_pass_at_evaluation():
     context = nf.Context(mask=OF_A, memory_mask=OF_B, keep=False)
     np.testing.assert_array_equal(layer(A, B, (OF_A, OF_B)), layer.forward(A, B, context)[0])
     np.testing.assert_array_equal(layer(A, B), layer.forward(A, B, nf.Context())[0])
-    seen = []
-    layer.forward = lambda a, b, context: (seen.append(context), None)
+    contexts = []
+    layer.forward = lambda a, b, context: (contexts.append(context), None)
     layer(A, B, mask=(OF_A, None))
-    (context,) = seen
+    (context,) = contexts
     assert (context.mask is OF_A, context.memory_mask, context.keep) == (True, None, False)
 
 
@@ -96,8 +96,8 @@ def test_masks_and_types_become_those_of_a_context_and_go_back_to_the_user():
     assert context.types is of_a
     assert context.memory_mask is OF_B
     assert context.memory_types is of_b
-    for given, back in zip(((A, B), (OF_A, OF_B), (of_a, of_b)), user_arrays(inputs), strict=True):
-        assert all(one is other for one, other in zip(given, back, strict=True))
+    for passed, back in zip(((A, B), (OF_A, OF_B), (of_a, of_b)), user_arrays(inputs), strict=True):
+        assert all(one is other for one, other in zip(passed, back, strict=True))
     plain = nf.Context()
     assert within(inputs_of_arrays(two, (A, B)), plain) is plain
     one = within(inputs_of_arrays(L.Tanh(), A, OF_A, of_a), plain)

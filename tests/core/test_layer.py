@@ -147,16 +147,16 @@ def test_two_layers_tied_to_one_parameter_add_up(rng):
         return L.Sequential(first, L.Tanh(), second)
 
     x, dy = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
-    found = []
+    gradients_of_chains = []
     for model in (two(tied=True), two(tied=False)):
         _, cache = model.forward(x, nf.Context())
         gradients = nf.Gradients(model)
         model.backward(dy, cache, gradients)
-        found.append(dict(gradients))
-    tied, separate = found
+        gradients_of_chains.append(dict(gradients))
+    tied, separate = gradients_of_chains
     assert list(tied) == ["chain.0.weight"]
-    both = separate["chain.0.weight"] + separate["chain.2.weight"]
-    np.testing.assert_allclose(tied["chain.0.weight"], both, rtol=1e-13)
+    expected = separate["chain.0.weight"] + separate["chain.2.weight"]
+    np.testing.assert_allclose(tied["chain.0.weight"], expected, rtol=1e-13)
 
 
 # What belongs to a call ---------------------------------------------------------------------------
@@ -207,9 +207,9 @@ def layer():
 
 @pytest.fixture
 def gradients(layer):
-    found = Gradients(layer)
-    found["weight"][...], found["bias"][...] = 1.0, 2.0
-    return found
+    sums = Gradients(layer)
+    sums["weight"][...], sums["bias"][...] = 1.0, 2.0
+    return sums
 
 
 def assert_all(gradients, **expected):
@@ -231,7 +231,7 @@ def test_a_copy_has_a_buffer_of_its_own(gradients, copied):
 
 
 def test_zero_empties_the_views_and_a_copy_keeps_its_sums(gradients):
-    kept = gradients.copy()
+    copied = gradients.copy()
     gradients.zero()
     assert_all(gradients, weight=0.0, bias=0.0)
-    assert_all(kept, weight=1.0, bias=2.0)
+    assert_all(copied, weight=1.0, bias=2.0)

@@ -72,8 +72,8 @@ def test_the_tanh_form_keeps_its_digits_in_the_lower_tail(x):
     bound = 3e-7 * (1.0 + 2.0 * abs(u))  # an exponential of 2 u, which is rounded
     np.testing.assert_allclose(y, [x * phi], rtol=bound)
     slope = phi + x * phi * (1.0 - phi) * 2.0 * du
-    found = F.gelu_backward(np.ones(1, "float32"), cache)
-    np.testing.assert_allclose(found, [slope], rtol=bound)
+    dx = F.gelu_backward(np.ones(1, "float32"), cache)
+    np.testing.assert_allclose(dx, [slope], rtol=bound)
 
 
 @pytest.mark.parametrize("x", [-80.0, -10.0, 10.0, 80.0])

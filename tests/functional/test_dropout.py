@@ -9,8 +9,8 @@ def test_the_expectation_is_the_input(rate):
     generator, calls, n = np.random.default_rng(0), 400, 1000
     y = np.array([F.dropout(np.ones((10, n // 10)), rate, generator)[0] for _ in range(calls)])
     # Within a call, entries vary; between calls, the threshold of 256 rate, rounded up or down.
-    part = 256.0 * rate % 1.0
-    deviation = np.sqrt((rate * (1.0 - rate) / n + part * (1.0 - part) / 256.0**2) / calls)
+    fraction = 256.0 * rate % 1.0
+    deviation = np.sqrt((rate * (1.0 - rate) / n + fraction * (1.0 - fraction) / 256.0**2) / calls)
     assert abs((y == 0.0).mean() - rate) < 4 * deviation
     assert abs(y.mean() - 1.0) < 4 * deviation / (1.0 - rate)
 

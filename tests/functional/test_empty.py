@@ -56,9 +56,9 @@ def test_nothing_gives_nothing_or_0(name, arrays, options):
     y, cache = getattr(F, name)(*arrays, **options)
     gradients = getattr(F, f"{name}_backward")(np.ones_like(y), cache)
     gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-    wanted = [array.shape for array in arrays if array.dtype.kind == "f"]
+    expected_shapes = [array.shape for array in arrays if array.dtype.kind == "f"]
     # Targets of a loss have no gradient.
-    assert [gradient.shape for gradient in gradients] == wanted[: len(gradients)]
+    assert [gradient.shape for gradient in gradients] == expected_shapes[: len(gradients)]
     for array in (y, *gradients[:1]):
         np.testing.assert_array_equal(array, 0.0)
 

@@ -36,9 +36,9 @@ def test_kernel_1_is_linear_bit_for_bit(rng, padding):
     np.testing.assert_array_equal(y, expected)
 
     dy = rng.normal(size=y.shape)
-    both = zip(F.conv1d_backward(dy, cache), F.linear_backward(dy, linear_cache), strict=True)
-    for found, gradient in both:
-        np.testing.assert_array_equal(found.reshape(gradient.shape), gradient)
+    pairs = zip(F.conv1d_backward(dy, cache), F.linear_backward(dy, linear_cache), strict=True)
+    for gradient_of_conv, gradient in pairs:
+        np.testing.assert_array_equal(gradient_of_conv.reshape(gradient.shape), gradient)
 
 
 def test_a_gate_of_ones_leaves_two_linear_maps(rng):

@@ -121,6 +121,6 @@ def test_the_gradient_of_a_sure_logit_keeps_its_digits(target, z):
     logits, targets = np.array([z], "float32"), np.array([target], "float32")
     loss, cache = F.binary_cross_entropy_with_logits(logits, targets)
     np.testing.assert_allclose(loss, math.log1p(math.exp(-abs(z))), rtol=5e-7)
-    found = F.binary_cross_entropy_with_logits_backward(1.0, cache)
+    dlogits = F.binary_cross_entropy_with_logits_backward(1.0, cache)
     expected = (1.0 if target == 0.0 else -1.0) / (1.0 + math.exp(abs(z)))
-    np.testing.assert_allclose(found, [expected], rtol=5e-7)
+    np.testing.assert_allclose(dlogits, [expected], rtol=5e-7)

@@ -37,9 +37,9 @@ def test_float32_stays_float32_whoever_wrote_eps(rng):
 @pytest.mark.parametrize("mean", [0.0, 1e2, 1e4, 1e6, -1e6])
 def test_float32_loses_nothing_to_a_large_mean(rng, mean):
     arrays = (mean + rng.normal(size=(64, 768)), rng.normal(size=768), rng.normal(size=768))
-    given = [a.astype("float32") for a in arrays]
-    exact, exact_cache = F.layer_norm(*(a.astype("float64") for a in given))
-    y, cache = F.layer_norm(*given)
+    singles = [a.astype("float32") for a in arrays]
+    exact, exact_cache = F.layer_norm(*(a.astype("float64") for a in singles))
+    y, cache = F.layer_norm(*singles)
     np.testing.assert_allclose(y, exact, rtol=0, atol=3e-6)
     dy = rng.normal(size=y.shape).astype("float32")
     gradients = F.layer_norm_backward(dy.astype("float64"), exact_cache)

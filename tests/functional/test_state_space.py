@@ -9,11 +9,11 @@ from npformer import functional as F
 
 @pytest.mark.parametrize(("step", "decay"), [(1e-3, 1e-3), (1e-5, 1e-2), (1.0, 1.0), (0.1, 0.5)])
 def test_what_a_token_adds_keeps_its_digits_for_small_steps(step, decay):
-    parts = [
+    parameters = [
         np.array(value, "float32") for value in ([math.log(step)], [[math.log(decay)]], [[1e-3]])
     ]
-    _, (real, imaginary) = F.state_space_step(*parts)
-    log_step, log_decay, frequency = (float(part.flat[0]) for part in parts)
+    _, (real, imaginary) = F.state_space_step(*parameters)
+    log_step, log_decay, frequency = (float(parameter.flat[0]) for parameter in parameters)
     A = complex(-math.exp(log_decay), frequency)
     z = math.exp(log_step) * A
     # (e^z - 1) / A, by its series where z is small

@@ -48,8 +48,8 @@ def test_each_head_is_maps_of_its_own_columns(rng, pair, columns):
     x, weights = rng.normal(size=(2, 4, 4)), maps(rng, *columns, heads=(2,))
     scores, _ = pair(x, *weights, 4)
     for head in range(2):
-        own = slice(3 * head, 3 * head + 3)
-        alone = [a[head] if i % 4 > 1 else a[..., own] for i, a in enumerate(weights)]
+        columns_of_head = slice(3 * head, 3 * head + 3)
+        alone = [a[head] if i % 4 > 1 else a[..., columns_of_head] for i, a in enumerate(weights)]
         np.testing.assert_allclose(scores[:, head], pair(x, *alone, 4)[0], rtol=1e-12)
 
 

@@ -70,16 +70,16 @@ def test_weight_decay_shrinks_apart_from_the_gradient():
 
 
 def test_the_schedule_scales_each_step_counted_from_1():
-    seen, theta = [], {"w": np.zeros(1)}
+    steps, theta = [], {"w": np.zeros(1)}
 
     def schedule(step):
-        seen.append(step)
+        steps.append(step)
         return 0.5
 
     optimizer = nf.Adam(theta, lr=0.1, schedule=schedule)
     optimizer.step({"w": np.ones(1)})
     optimizer.step({"w": np.ones(1)})
-    assert seen == [1, 2]
+    assert steps == [1, 2]
     assert optimizer.current_lr() == 0.05
     np.testing.assert_allclose(theta["w"], -0.1, rtol=1e-6)
 
@@ -121,7 +121,7 @@ def test_gradients_up_to_5e20_move_float32_as_they_move_float64(enabled, shape, 
     rng = np.random.default_rng(0)
     start, theta, wide = rng.normal(size=shape), {}, {}
     theta["w"], wide["w"] = start.astype("float32"), start.copy()
-    narrow, reference = (nf.Adam(each, lr=0.1) for each in (theta, wide))
+    narrow, reference = (nf.Adam(parameters, lr=0.1) for parameters in (theta, wide))
     with nf.use_kernels(enabled):
         for step in range(4):
             g = rng.uniform(0.5, 1.0, shape) * (size if step == 0 else 1e-3 * size)
@@ -270,8 +270,8 @@ def test_the_update_refuses_arrays_that_do_not_fit(wrong, error, message):
 
 def test_defaults_are_those_of_the_paper():
     optimizer = nf.Adam({"w": ONES.copy()})
-    found = (optimizer.lr, optimizer.betas, optimizer.eps, optimizer.weight_decay)
-    assert found == (1e-3, (0.9, 0.999), 1e-8, 0.0)
+    defaults = (optimizer.lr, optimizer.betas, optimizer.eps, optimizer.weight_decay)
+    assert defaults == (1e-3, (0.9, 0.999), 1e-8, 0.0)
     assert optimizer.schedule == constant()
 
 

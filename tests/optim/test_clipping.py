@@ -31,7 +31,7 @@ def test_clipping_leaves_short_gradients_as_they_are(values, norm):
 def test_clipping_a_flat_buffer_is_clipping_name_by_name(rng):
     gradients = random_gradients(make_chain(5), rng)
     by_name = {name: g.copy() for name, g in gradients.items()}
-    norms = [nf.clip_by_global_norm(each, 0.5) for each in (gradients, by_name)]
+    norms = [nf.clip_by_global_norm(mapping, 0.5) for mapping in (gradients, by_name)]
     assert norms[0] == pytest.approx(norms[1], rel=1e-14)
     for name, g in gradients.items():
         np.testing.assert_allclose(g, by_name[name], rtol=1e-13)
@@ -63,13 +63,13 @@ def test_clipping_a_flat_buffer_is_clipping_name_by_name(rng):
 def test_the_norm_neither_overflows_nor_vanishes_in_float32(n, size):
     g = np.random.default_rng(n).uniform(-size, size, n).astype("float32")
     g[0] = size
-    parts = {"a": g[: n // 2], "b": g[n // 2 :]}
+    halves = {"a": g[: n // 2], "b": g[n // 2 :]}
     expected = np.linalg.norm(g.astype("float64"))
-    for gradients in (parts, {"all": g.reshape(1, -1)}):
+    for gradients in (halves, {"all": g.reshape(1, -1)}):
         norm = global_norm(gradients)
         assert norm.dtype == "float32"
         assert float(norm) == pytest.approx(expected, rel=1e-5, abs=1e-45)
-    nf.clip_by_global_norm(parts, 2.0)
+    nf.clip_by_global_norm(halves, 2.0)
     if min(2.0 / (expected + 1e-6), 1.0) < 1.0:
         assert np.linalg.norm(g.astype("float64")) == pytest.approx(2.0, rel=1e-5)
     else:
@@ -101,13 +101,13 @@ def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
     gradients["bias"][...] = values
     gradients["weight"][...] = 1.0
     before = gradients.flat.copy()
-    given = gradients if flat else dict(gradients)
+    mapping = gradients if flat else dict(gradients)
     with pytest.raises(nf.NonFiniteGradientError, match=f"gradient of bias {problem}") as caught:
-        nf.clip_by_global_norm(given, 1.0)
+        nf.clip_by_global_norm(mapping, 1.0)
     assert caught.value.parameter == "bias"
     np.testing.assert_array_equal(gradients.flat, before)
     norm = np.nan if "NaN" in problem else np.inf
-    np.testing.assert_equal(float(global_norm(given)), norm)
+    np.testing.assert_equal(float(global_norm(mapping)), norm)
 
 
 # Wrong arguments ----------------------------------------------------------------------------------

@@ -152,12 +152,12 @@ def test_the_state_says_what_it_is():
     for name, x in g.items():
         np.testing.assert_allclose(arrays[f"m.{name}"], 0.1 * x, rtol=1e-6)
         np.testing.assert_allclose(arrays[f"v.{name}"], 0.001 * x * x, rtol=1e-6)
-    kept = {name: array.copy() for name, array in arrays.items()}
+    copies = {name: array.copy() for name, array in arrays.items()}
     optimizer.step(g)  # the state is a copy, and so is what is restored from it
     optimizer.restore(values, arrays)
     optimizer.step(g)
     for name, array in arrays.items():
-        np.testing.assert_array_equal(array, kept[name])
+        np.testing.assert_array_equal(array, copies[name])
 
 
 def test_the_name_of_a_function_of_ones_own_is_the_same_in_every_process():
@@ -215,10 +215,10 @@ def test_a_state_that_does_not_fit_is_refused_in_words_and_changes_nothing(name,
     optimizer.step({"weight": np.ones((2, 3)), "bias": np.ones(3)})
     values, arrays = optimizer.state()
     broken = values | {"lr": 0.5, "steps": 7}, {n: x + 1.0 for n, x in arrays.items()}
-    part = broken[1] if "." in name else broken[0]
-    part.pop(name, None)
+    mapping = broken[1] if "." in name else broken[0]
+    mapping.pop(name, None)
     if value is not OUTSIDE:
-        part[name] = value
+        mapping[name] = value
     with pytest.raises(ValueError, match=message):
         optimizer.restore(*broken)
     assert optimizer.state()[0] == values
@@ -260,10 +260,10 @@ def test_moments_follow_parameters_that_are_laid_out_anew(flat_first):
 
 
 def test_parameters_split_what_they_gather():
-    own = type("Own", (Parameter,), {})(np.ones(2, "f"))
-    parameters = Parameters({**L.Linear(3, 5, seed=0).trainable(), "own": own})
-    given = {name: np.arange(x.size, dtype="f").reshape(x.shape) for name, x in parameters.items()}
-    found = parameters.split(parameters.gather(given))
-    assert list(found) == list(parameters.named.values())
-    for part, x in zip(found.values(), given.values(), strict=True):
-        np.testing.assert_array_equal(part, x)
+    subclassed = type("Own", (Parameter,), {})(np.ones(2, "f"))
+    parameters = Parameters({**L.Linear(3, 5, seed=0).trainable(), "own": subclassed})
+    arrays = {name: np.arange(x.size, dtype="f").reshape(x.shape) for name, x in parameters.items()}
+    split = parameters.split(parameters.gather(arrays))
+    assert list(split) == list(parameters.named.values())
+    for array, x in zip(split.values(), arrays.values(), strict=True):
+        np.testing.assert_array_equal(array, x)

@@ -21,11 +21,11 @@ def gradients_of(parameters, seed):
 
 @pytest.mark.parametrize("mixer", list(nf.MIXERS))
 def test_norms_and_biases_are_all_vectors_but_no_matrix(mixer):
-    found = model(mixer=mixer).parameters()
-    spared = {name for name in found if fits_any(name, NORMS_AND_BIASES)}
-    others = {name: p for name, p in found.items() if name not in spared}
+    parameters = model(mixer=mixer).parameters()
+    spared = {name for name in parameters if fits_any(name, NORMS_AND_BIASES)}
+    decayed = {name: p for name, p in parameters.items() if name not in spared}
     assert spared
-    assert all(p.ndim > 1 or name.endswith("logits") for name, p in others.items())
+    assert all(p.ndim > 1 or name.endswith("logits") for name, p in decayed.items())
     assert all(name.rpartition(".")[2] not in ("weight", "table") for name in spared)
 
 
