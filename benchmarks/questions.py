@@ -8,7 +8,6 @@ import time
 from functools import partial
 from importlib.metadata import version
 
-from benchmarks import questions_causal as in_a_gpt
 from benchmarks import questions_depth as depth
 from benchmarks import questions_fourier as fourier
 from benchmarks import questions_gpt as gpts
@@ -27,7 +26,7 @@ PARTS = {
     "memories": training.memories,
     "lookup": training.lookup,
     "steps": times.steps,
-    **{f"causal {model}": partial(in_a_gpt.causal, model) for model in in_a_gpt.MODELS},
+    **{f"causal {model}": partial(gpts.causal, model) for model in gpts.CAUSAL_MODELS},
     **{f"gpt {model}": partial(gpts.gpt, model) for model in gpts.MODELS},
     "costs": gpts.costs,
     **{f"fourier {task}": partial(fourier.settings, task) for task in fourier.OF_TASK},
@@ -55,7 +54,7 @@ TABLES = {
     "questions memories": training.memories_table,
     "questions lookup": training.lookup_table,
     "questions steps": times.steps_table,
-    "questions causal": in_a_gpt.causal_table,
+    "questions causal": gpts.causal_table,
     "questions gpt": gpts.gpt_table,
     "questions costs": gpts.costs_table,
     "questions fourier": fourier.settings_table,

@@ -1,14 +1,17 @@
-"""Replacements for attention in a GPT: tasks, a text, times, and the size of states."""
+"""Mixers in a GPT: replacements for attention, and a Fourier transform that looks ahead or not."""
 
 import gzip
+import math
 from dataclasses import replace
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
 import npformer as nf
+from benchmarks.causal_mixers import CausalConvolution, CausalFourier
 from benchmarks.questions_time import relative
-from benchmarks.questions_training import EPOCHS, fitted
+from benchmarks.questions_training import EPOCHS, SMALL, fitted
 from benchmarks.results_files import markdown
 from npformer.tasks.estimators.ngrams import ngram_loss
 from npformer.tasks.sources.recipes import RECIPES
@@ -31,9 +34,10 @@ NEW, VOCAB = 64, 65
 def gpt(name, say):
     """Return the results of a mixer, or of one for each layer, on tasks and on a text."""
     mixer = tuple(name.split(",")) if "," in name else name
-    found = {"model": name, **{task: _accuracy(task, mixer) for task in TASKS}, **_text(mixer)}
-    say(found)
-    return [found]
+    accuracies = {task: _accuracy(task, mixer) for task in TASKS}
+    figures = {"model": name, **accuracies, **_loss_on_plays(mixer)}
+    say(figures)
+    return [figures]
 
 
 def _accuracy(task, mixer):
@@ -52,7 +56,7 @@ def plays():
     return text[:cut], text[cut:]
 
 
-def _text(mixer):
+def _loss_on_plays(mixer):
     """Return the loss on the plays."""
     train, test = plays()
     writer = nf.TextWriter(_sizes(mixer), seed=0)
@@ -141,3 +145,107 @@ def costs_table(found):
         f"of {LONG}",
     )
     return markdown(heads, rows)
+
+
+# Can a Fourier transform be used in a GPT? --------------------------------------------------------
+
+nf.MIXERS.register("causal_fourier", CausalFourier)
+nf.MIXERS.register("causal_convolution", CausalConvolution)
+
+CAUSAL_MODELS = {
+    "identity": {"mixer": "identity"},
+    "fourier": {"mixer": "fourier"},
+    "causal_fourier": {"mixer": "causal_fourier"},
+    "causal_fourier(unitary=True)": {"mixer": "causal_fourier(unitary=True)"},
+    "causal_convolution": {"mixer": "causal_convolution"},
+    "causal attention": {"mixer": "attention", "causal": True},
+}
+TEXT_WINDOW, TEXT_WINDOWS, TEXT_EPOCHS = 32, 16_000, 2
+TESTED, PREFIXES = 256, (10, 17, 24, 31)
+
+
+def source_windows():
+    """Return windows of the package's source, and for each character the one that follows it."""
+    files = sorted(Path(nf.__file__).parent.rglob("*.py"))
+    train_text = "".join(f.read_text("utf-8") for k, f in enumerate(files) if k % 10)
+    test_text = "".join(f.read_text("utf-8") for f in files[::10])
+    characters = sorted(set(train_text))
+    number = {c: k for k, c in enumerate(characters)}
+    train_ids = np.array([number[c] for c in train_text])
+    test_ids = np.array([number[c] for c in test_text if c in number])
+    starts = np.random.default_rng(0).integers(len(train_ids) - TEXT_WINDOW, size=TEXT_WINDOWS)
+    train = train_ids[starts[:, None] + np.arange(TEXT_WINDOW + 1)]
+    n = (len(test_ids) - 1) // TEXT_WINDOW
+    test = test_ids[np.arange(n)[:, None] * TEXT_WINDOW + np.arange(TEXT_WINDOW + 1)]
+    return characters, (train[:, :-1], train[:, 1:]), (test[:, :-1], test[:, 1:])
+
+
+def causal(name, say):
+    """Return accuracies of recall, and of the next character with and without the text to come."""
+    settings = CAUSAL_MODELS[name]
+    figures = {"model": name, **_recall(settings), **_next_character(settings)}
+    say(figures)
+    return [figures]
+
+
+def _recall(settings):
+    dataset = nf.data.recall(seed=0, train=24_000)
+    model = nf.SequenceClassifier(
+        nf.EncoderConfig(**SMALL, activation="relu", max_len=dataset.length, **settings),
+        dataset.n_classes,
+        vocab_size=dataset.vocab_size,
+        pooling="none",
+        seed=0,
+    )
+    fitted(model, dataset, 0, epochs=EPOCHS)
+    return {"recall": nf.evaluate(model, dataset.test).accuracy}
+
+
+class _TrainingPart:
+    def __init__(self, train):
+        self.train = train
+
+
+def _next_character(settings):
+    characters, train, test = source_windows()
+    model = nf.SequenceClassifier(
+        nf.EncoderConfig(**SMALL, max_len=TEXT_WINDOW, **settings),
+        len(characters),
+        vocab_size=len(characters),
+        pooling="none",
+        seed=0,
+    )
+    fitted(model, _TrainingPart(train), 0, epochs=TEXT_EPOCHS)
+    evaluation = nf.evaluate(model, test)
+    x, y = test[0][:TESTED], test[1][:TESTED]
+    # One character at a time: the text to come is not there.
+    logits = {n: model(x[:, :n])[:, -1] for n in PREFIXES}
+    alone = np.mean([logits[n].argmax(axis=-1) == y[:, n - 1] for n in PREFIXES])
+    # The same places, in windows that hold the text to come.
+    together = model(x)
+    with_text_to_come = np.mean(
+        [together[:, n - 1].argmax(axis=-1) == y[:, n - 1] for n in PREFIXES]
+    )
+    apart = max(float(np.abs(logits[n] - together[:, n - 1]).max()) for n in PREFIXES)
+    return {
+        "whole": evaluation.accuracy,
+        "bits": evaluation.loss / math.log(2),
+        "seen": float(with_text_to_come),
+        "alone": float(alone),
+        "apart": apart,
+    }
+
+
+def causal_table(figures):
+    """Return a row for each model."""
+    columns = {
+        "recall": "{recall:.3f}",
+        "next character, window at once": "{whole:.3f}",
+        "bits a character": "{bits:.2f}",
+        "next character, earlier ones alone": "{alone:.3f}",
+        "largest change of a logit": "{apart:.1e}",
+    }
+    rows = []
+    for row in figures:
+        rows.append((row["model"], *(cell.format(**row) for cell in columns.values())))
+    return markdown(("model", *columns), rows)
