@@ -49,7 +49,7 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
     """
     path = checks.path("path", path)
     if not path.exists():
-        raise FileNotFoundError(f"there is no {path}; expected a folder or file with {FILES}")
+        raise FileNotFoundError(f"{path} does not exist; expected a folder or file with {FILES}")
     folder = path if path.is_dir() else path.parent
     file = _tokenizer_file(path)
     for vocabulary in (file, folder / "merges.txt"):

@@ -101,7 +101,7 @@ def test_each_mask_has_its_likeliest_words(tmp_path):
         ({"tokenizer": None}, "tokenizer is None.*tokenizer=..."),
         ({"tokenizer": train_tokenizer("word", SHORT)}, "the mask_id None, the model"),
         ({"k": 0}, "k is 0"),
-        ({"model": "nowhere"}, "there is no"),
+        ({"model": "nowhere"}, "does not exist"),
     ],
 )
 def test_wrong_calls_are_refused(arguments, message):
