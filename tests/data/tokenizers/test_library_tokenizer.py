@@ -206,7 +206,7 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
 
 
 def test_a_path_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         read_tokenizer(tmp_path / "none")
 
 
