@@ -409,7 +409,7 @@ WRONG = [
     Wrong(lambda: L.Linear(0, 3, seed=0), "ValueError: d_in is 0 ... whole number of at least 1"),
     Wrong(
         lambda: L.Positions(4, 3, seed=0)(f32(1, 5, 3)),  # a sequence longer than the positions
-        "ValueError: x has length 5 ... at most max_len = 4. Cut the sequence",
+        "ValueError: x has length 5 ... at most max_len = 4. Truncate the sequence",
     ),
     Wrong(lambda: L.LayerNorm(4, eps=-1e-5), "ValueError: eps is -1e-05 ... above 0"),
     Wrong(
@@ -444,7 +444,7 @@ WRONG = [
     # Mixers ---------------------------------------------------------------------------------------
     Wrong(
         lambda: mixers.Attention(8, 3, seed=0),  # heads that do not divide d_model
-        "ValueError: n_heads is 3 and d_model is 8 ... These do: 1, 2, 4, 8",
+        "ValueError: n_heads is 3 and d_model is 8 ... These divide it: 1, 2, 4, 8",
     ),
     Wrong(
         lambda: mixers.Fourier("per_length")(f32(1, 3, 4), np.array([[True, False, True]])),

@@ -23,9 +23,9 @@ def add_parser(commands: "Commands[Parser]") -> None:
     parser = add_command(
         commands,
         "bench",
-        summary="measure how fast it trains and predicts on this machine",
+        summary="measure the speed of training and prediction on this machine",
         epilog=f"workloads:\n{workloads}\n\n"
-        "against PyTorch: python -m benchmarks cpu, in the repository",
+        "To compare with PyTorch, run in the repository: python -m benchmarks cpu",
     )
     parser.set_defaults(run=run)
     parser.add_argument(
@@ -45,7 +45,7 @@ def add_parser(commands: "Commands[Parser]") -> None:
         metavar="X",
         type=POSITIVE_FLOAT,
         default=2.0,
-        help="time to spend on each figure (default: %(default)s)",
+        help="seconds to spend on each measurement (default: %(default)s)",
     )
     parser.add_argument(
         "--json", metavar="FILE", type=output_path, help="also write the figures to this file"

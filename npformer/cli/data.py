@@ -27,7 +27,7 @@ npformer train vowels.csv --id utterance --time step --label speaker
 npformer data shakespeare > plays.txt
 npformer data pronunciations > words.csv
 
-Each licence lies beside the data, in the package's folder npformer/data."""
+The licences are beside the data, in the package's folder npformer/data."""
 
 
 def add_parser(commands: "Commands[Parser]") -> None:
@@ -35,7 +35,7 @@ def add_parser(commands: "Commands[Parser]") -> None:
     parser = add_command(
         commands,
         "data",
-        summary="print data that come with the package, to try the other commands on",
+        summary="print sample data that come with the package, for trying out other commands",
         epilog=EPILOG,
     )
     parser.set_defaults(run=run)
@@ -44,7 +44,7 @@ def add_parser(commands: "Commands[Parser]") -> None:
         metavar="NAME",
         nargs="?",
         choices=list(EMBEDDED),
-        help="which data; without a name: a list",
+        help="name of a data set (default: list them)",
     )
 
 

@@ -42,7 +42,7 @@ def add_parser(commands: "Commands[Parser]") -> None:
         "--report",
         metavar="FILE",
         type=output_path,
-        help="also write the findings to a file, to send to somebody",
+        help="also write the findings to a file, for a bug report",
     )
     add_overwrite(parser)
 

@@ -20,25 +20,25 @@ EMBEDDED = {
         file="sentences.csv.gz",
         size="0.2 MB",
         licence="CC BY 4.0",
-        what="3000 sentences of reviews, positive or negative: texts",
+        what="texts: 3000 sentences of reviews, positive or negative",
     ),
     "shakespeare": EmbeddedData(
         file="shakespeare.txt.gz",
         size="1.1 MB",
         licence="public domain",
-        what="plays, 1.1 million characters: one text, to be continued (10 minutes)",
+        what="one text: plays, 1.1 million characters, for a model that writes (10 minutes)",
     ),
     "pronunciations": EmbeddedData(
         file="pronunciations.csv.gz",
         size="3.6 MB",
         licence="BSD",
-        what="133,973 English words and how they are spoken: pairs",
+        what="pairs: 133,973 English words and their pronunciations",
     ),
     "vowels": EmbeddedData(
         file="",
         size="1.2 MB",
         licence="CC BY 4.0",
-        what="nine speakers who say two vowels: 640 series of 12 features",
+        what="series: nine speakers who say two vowels, 640 series of 12 features",
     ),
 }
 

@@ -111,7 +111,7 @@ def add_parser(commands: "Commands[Parser]") -> None:
     parser = add_command(
         commands,
         "exercises",
-        summary="write backward passes by hand, marked by a referee",
+        summary="practise writing backward passes, which are checked automatically",
         epilog="Begin with: npformer exercises start my_exercises",
     )
     actions = parser.add_subparsers(
@@ -131,14 +131,18 @@ def _add_start(actions: "Commands[Parser]") -> None:
     parser = add_command(actions, "start", summary="write the exercises into a folder")
     parser.set_defaults(run=_start)
     parser.add_argument(
-        "folder", metavar="DIR", type=readable_path, help="the folder; made if it is missing"
+        "folder",
+        metavar="DIR",
+        type=readable_path,
+        help="target folder; created if it does not exist",
     )
     _add_names(parser, default="all")
     parser.add_argument("--notebooks", action="store_true", help="write notebooks (.ipynb)")
     parser.add_argument(
         "--force",
         action="store_true",
-        help="restore the named ones even if you changed them; your files are kept beside them",
+        help="restore the named exercises even if you changed them; your versions are kept "
+        "beside them",
     )
 
 
@@ -146,8 +150,8 @@ def _add_check(actions: "Commands[Parser]") -> None:
     parser = add_command(
         actions,
         "check",
-        summary="mark what you wrote",
-        epilog="The exit status is 0 if all the exercises named are right, and 1 if not.",
+        summary="check your solutions",
+        epilog="The exit status is 0 if all the named exercises are right, and 1 otherwise.",
     )
     parser.set_defaults(run=_check)
     _add_folder(parser)
@@ -156,12 +160,12 @@ def _add_check(actions: "Commands[Parser]") -> None:
         "--seconds",
         metavar="X",
         type=POSITIVE_FLOAT,
-        help="how long a file may run (default: 20, and 60 where a model is trained)",
+        help="seconds that a file may run (default: 20, or 60 if it trains a model)",
     )
 
 
 def _add_hint(actions: "Commands[Parser]") -> None:
-    parser = add_command(actions, "hint", summary="give a hint; when asked again, the next one")
+    parser = add_command(actions, "hint", summary="give a hint; ask again for the next one")
     parser.set_defaults(run=_hint)
     _add_folder(parser)
     _add_names(parser)
@@ -176,7 +180,9 @@ def _add_solution(actions: "Commands[Parser]") -> None:
 def _add_list(actions: "Commands[Parser]") -> None:
     parser = add_command(actions, "list", summary="list all exercises")
     parser.set_defaults(run=_list)
-    parser.add_argument("--markdown", action="store_true", help="as the table of docs/exercises.md")
+    parser.add_argument(
+        "--markdown", action="store_true", help="print a Markdown table, as in docs/exercises.md"
+    )
 
 
 def _add_folder(parser: Parser) -> None:

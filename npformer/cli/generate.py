@@ -23,13 +23,13 @@ from npformer.tasks.estimators import TextWriter
 EPILOG = """\
 npformer generate runs/plays-attention 'ROMEO:' --tokens 500 --temperature 0.8
 
-The same seed writes the same text. --temperature 0 always takes the likeliest token."""
+The same seed gives the same text. --temperature 0 always takes the likeliest token."""
 
 
 def add_parser(commands: "Commands[Parser]") -> None:
     """Add the command."""
     parser = add_command(
-        commands, "generate", summary="let a language model continue a text", epilog=EPILOG
+        commands, "generate", summary="generate text with a language model", epilog=EPILOG
     )
     parser.set_defaults(run=run)
     add_model(parser)
@@ -52,27 +52,28 @@ def add_parser(commands: "Commands[Parser]") -> None:
         metavar="X",
         type=FLOAT_FROM_0,
         default=1.0,
-        help="below 1 likely tokens become likelier, above 1 all become more alike (default: "
-        "%(default)s)",
+        help="sampling temperature: below 1 sharpens the distribution, above 1 flattens it "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--top-k",
         metavar="N",
         type=POSITIVE_INT,
-        help="draw only from this many of the likeliest tokens",
+        help="sample only from the N most likely tokens",
     )
     parser.add_argument(
         "--top-p",
         metavar="X",
         type=POSITIVE_FLOAT,
-        help="draw from the fewest tokens that together have this probability",
+        help="sample from the smallest set of tokens with this total probability (nucleus "
+        "sampling)",
     )
     parser.add_argument(
         "--seed",
         metavar="N",
         type=INT_FROM_0,
         default=0,
-        help="of the draws (default: %(default)s)",
+        help="random seed for sampling (default: %(default)s)",
     )
     add_force(parser)
     add_backend(parser)

@@ -30,7 +30,7 @@ def add_parser(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "name",
         nargs="*",
-        help="check only cases whose name contains one of these words (in capitals or not)",
+        help="check only cases whose name contains one of these words (case-insensitive)",
     )
     parser.add_argument("--verbose", action="store_true", help="print every tensor")
     add_plugin(parser)

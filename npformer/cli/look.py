@@ -24,7 +24,7 @@ from npformer.training.storage.outputs import check_not_read, check_place
 EPILOG = """\
 The report shows the attention weights (or mixing weights) of every layer and head; every
 tensor, forward and backward; the gradient of every parameter; and the worst mistakes.
-It is one file, without scripts, that needs no network."""
+It is a single file without scripts, and works offline."""
 
 
 def add_parser(commands: "Commands[Parser]") -> None:
@@ -43,22 +43,22 @@ def add_parser(commands: "Commands[Parser]") -> None:
         "--out",
         metavar="FILE",
         type=output_path,
-        help="where to write it (default: report.html beside the model)",
+        help="where to write the report (default: report.html beside the model)",
     )
     add_overwrite(parser)
     parser.add_argument(
         "--samples",
         metavar="LIST",
         default="4",
-        help="test samples whose matrices are shown: how many, or which, such as 0,7,12 (default: "
-        "%(default)s)",
+        help="test samples whose matrices are shown: a number of samples, or a list such as "
+        "0,7,12 (default: %(default)s)",
     )
     parser.add_argument(
         "--compare",
         metavar="MODEL",
         type=readable_path,
         action="append",
-        help="another model of the same task, to be shown beside the first; can be repeated",
+        help="another model for the same task, shown beside MODEL; can be repeated",
     )
     add_split(parser, trained="the first model")
     add_force(parser)

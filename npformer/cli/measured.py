@@ -93,8 +93,8 @@ def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
         elif name == baselines.TF_IDF and scores.accuracy < baseline.accuracy:
             better = baseline.accuracy - scores.accuracy
             lines.append(
-                f"\nCounting words is better here, by {better:.4f}: their order adds little,\n"
-                "or there were too few texts or epochs to learn it from."
+                f"\nCounting words is better here, by {better:.4f}: the order of words adds\n"
+                "little, or there were too few texts or epochs to learn it from."
             )
         elif name == baselines.LINEAR and scores.accuracy < baseline.accuracy:
             lines.append(f"\n{name} is better here: use it, or train on more series.")

@@ -22,12 +22,13 @@ from npformer.optim import SCHEDULES
 
 def add_architecture(parser: argparse.ArgumentParser) -> None:
     """Add what a model is made of."""
-    group = parser.add_argument_group("model (defaults fit the task)")
+    group = parser.add_argument_group("model (defaults depend on the data)")
     group.add_argument(
         "--mixer",
         metavar="NAME[,NAME...]",
         default="attention",
-        help=f"one for all layers, or one for each: {', '.join(MIXERS)}, or a plugin's: "
+        help=f"token mixer: one for all layers, or one for each: {', '.join(MIXERS)}, or a "
+        "plugin's, such as "
         "'mean(power=2)' (default: %(default)s)",
     )
     group.add_argument(
@@ -38,33 +39,34 @@ def add_architecture(parser: argparse.ArgumentParser) -> None:
         help="number of encoder blocks",
     )
     group.add_argument(
-        "--d-model", metavar="N", type=POSITIVE_INT, help="number of features of a token"
+        "--d-model", metavar="N", type=POSITIVE_INT, help="width of the model: features per token"
     )
     group.add_argument(
         "--heads",
         metavar="N",
         type=POSITIVE_INT,
         dest="n_heads",
-        help="number of heads of attention and the synthesizers",
+        help="number of attention heads, or of a synthesizer's",
     )
     group.add_argument(
         "--kv-heads",
         metavar="N",
         type=POSITIVE_INT,
         dest="n_kv_heads",
-        help="number of heads of attention's keys and values, which its --heads share",
+        help="number of heads of keys and values, shared by the --heads heads of queries "
+        "(grouped-query attention)",
     )
     group.add_argument(
         "--window",
         metavar="N",
         type=POSITIVE_INT,
-        help="how many neighbours a token attends to, in attention (default: all)",
+        help="attention window: how many neighbours a token attends to (default: all)",
     )
     group.add_argument(
         "--d-ff",
         metavar="N",
         type=POSITIVE_INT,
-        help="number of features inside the feed-forward network",
+        help="hidden size of the feed-forward network",
     )
     group.add_argument(
         "--activation",
@@ -72,7 +74,9 @@ def add_architecture(parser: argparse.ArgumentParser) -> None:
         help=f"of the feed-forward network: {', '.join(ACTIVATIONS)}",
     )
     group.add_argument(
-        "--norm", choices=["post", "pre"], help="put the norm after or before each sublayer"
+        "--norm",
+        choices=["post", "pre"],
+        help="normalize after (post) or before (pre) each sublayer",
     )
     group.add_argument("--norm-kind", metavar="NAME", help=f"kind of norm: {', '.join(NORMS)}")
     group.add_argument(
@@ -87,21 +91,21 @@ def add_architecture(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pooling",
         metavar="NAME",
-        help=f"how the outputs of all tokens become one, for the classifier: {', '.join(POOLINGS)}",
+        help=f"how the outputs of tokens become one vector: {', '.join(POOLINGS)}",
     )
     group.add_argument(
         "--output",
         metavar="NAME",
         help=f"kind of output, which decides the loss: {', '.join(LOSSES)} (default: softmax); "
-        "turns off the task's label smoothing",
+        "any name turns off the task's label smoothing",
     )
     group.add_argument(
         "--positions",
         choices=POSITIONS,
-        help="positional encoding; rotary: attention rotates queries and keys",
+        help="positional encoding; rotary (RoPE) rotates queries and keys in attention",
     )
     group.add_argument(
-        "--dropout", metavar="P", type=RATE, help="probability, at least 0 and below 1"
+        "--dropout", metavar="P", type=RATE, help="dropout rate, at least 0 and below 1"
     )
     group.add_argument(
         "--token-dropout",
@@ -113,7 +117,7 @@ def add_architecture(parser: argparse.ArgumentParser) -> None:
         "--attention-dropout",
         metavar="P",
         type=RATE,
-        help="probability of dropping a weight after the softmax",
+        help="probability of dropping an attention weight",
     )
     group.add_argument(
         "--ffn-dropout",
@@ -121,23 +125,25 @@ def add_architecture(parser: argparse.ArgumentParser) -> None:
         type=RATE,
         help="probability of dropping a feature inside the feed-forward network",
     )
-    group.add_argument("--share-layers", action="store_true", help="use one block for all layers")
+    group.add_argument(
+        "--share-layers", action="store_true", help="share one block's weights across all layers"
+    )
     group.add_argument(
         "--dtype",
         choices=["float32", "float64"],
         default="float32",
-        help="of weights and features (default: %(default)s)",
+        help="data type of weights and features (default: %(default)s)",
     )
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
     """Add how a model is trained."""
-    group = parser.add_argument_group("training (defaults fit the task)")
+    group = parser.add_argument_group("training (defaults depend on the data)")
     group.add_argument(
         "--epochs", metavar="N", type=POSITIVE_INT, help="number of passes through the data"
     )
     group.add_argument(
-        "--batch-size", metavar="N", type=POSITIVE_INT, help="samples in a training step"
+        "--batch-size", metavar="N", type=POSITIVE_INT, help="batch size: samples per training step"
     )
     group.add_argument(
         "--micro-batch",
@@ -149,18 +155,18 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--schedule",
         metavar="NAME",
-        help=f"of the learning rate: {', '.join(SCHEDULES)}; options as in 'cosine(final=0.1)'; "
-        "total and warmup fit the task (default: cosine)",
+        help=f"learning-rate schedule: {', '.join(SCHEDULES)}; options as in 'cosine(final=0.1)'; "
+        "total and warmup are set to fit the task (default: cosine)",
     )
     group.add_argument(
-        "--weight-decay", metavar="X", type=FLOAT_FROM_0, help="decoupled, as in AdamW"
+        "--weight-decay", metavar="X", type=FLOAT_FROM_0, help="decoupled weight decay, as in AdamW"
     )
     group.add_argument(
         "--layer-decay",
         metavar="X",
         type=POSITIVE_FLOAT,
-        help="learning rate of a layer, divided by that of the layer above it (default: 1; less "
-        "with pretrained weights)",
+        help="ratio of a layer's learning rate to that of the layer above (default: 1; lower"
+        " with pretrained weights)",
     )
     group.add_argument(
         "--no-decay",
@@ -168,42 +174,44 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         type=patterns,
         help="parameters without weight decay: norms-and-biases, or patterns such as '*.bias'",
     )
-    group.add_argument("--label-smoothing", metavar="P", type=RATE, help="at least 0 and below 1")
+    group.add_argument(
+        "--label-smoothing", metavar="P", type=RATE, help="label smoothing, at least 0 and below 1"
+    )
     group.add_argument(
         "--clip-norm",
         metavar="X",
         type=POSITIVE_FLOAT,
-        help="upper bound on the norm of the gradient",
+        help="clip gradients to this norm",
     )
     group.add_argument(
         "--metric",
         metavar="NAME",
         choices=[*FIGURES, "loss"],
-        help="what decides on the validation data which epoch is best (default: accuracy)",
+        help="metric that picks the best epoch on the validation data (default: accuracy)",
     )
     group.add_argument(
         "--seed",
         metavar="N",
         type=INT_FROM_0,
         default=0,
-        help="of weights, batches, dropout and generated data (default: %(default)s)",
+        help="random seed for weights, batches, dropout and generated data (default: %(default)s)",
     )
     group.add_argument(
         "--workers",
         metavar="N",
         type=WORKERS,
         default="auto",
-        help="CPU cores that share the batch of a rank, or auto (default: %(default)s)",
+        help="CPU cores that share the batch of each process, or auto (default: %(default)s)",
     )
     group.add_argument(
         "--shard-moments",
         action="store_true",
-        help="with mpiexec: each rank stores Adam's moments for its part of the parameters only",
+        help="with mpiexec: each rank stores Adam's moments only for its part of the parameters",
     )
     group.add_argument(
         "--masks",
         choices=["host", "device"],
         default="host",
-        help="where dropout's masks are drawn: host gives the same run on every backend, device is "
-        "faster on a GPU (default: %(default)s)",
+        help="where dropout's masks are sampled: host gives the same run on every backend, "
+        "device is faster on a GPU (default: %(default)s)",
     )

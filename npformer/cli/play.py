@@ -16,8 +16,8 @@ FOLDER = Path("runs/play")
 
 
 EPILOG = """\
-The page is served on this machine alone, and its address has a token in it. Ctrl-C ends
-it. The same command shows the runs again: each continues where it stopped when you say so."""
+The page is served to this machine only, and its address contains an access token. Press
+Ctrl-C to stop the server. Run the same command to see your runs again, and to resume them."""
 
 
 def add_parser(commands: "Commands[Parser]") -> None:
@@ -33,13 +33,14 @@ def add_parser(commands: "Commands[Parser]") -> None:
         "what",
         metavar="TASK|FILE|DIR",
         nargs="?",
-        help="a task to begin with, a CSV or text, or the folder of an earlier page (runs/play)",
+        help="a task to start with, a CSV or text file, or the folder of an earlier page "
+        "(runs/play)",
     )
     parser.add_argument(
         "--port",
         metavar="N",
         type=POSITIVE_INT,
-        help="where to listen (default: the same as last time, or any)",
+        help="port to listen on (default: the last one used, or any free port)",
     )
     parser.add_argument(
         "--no-open", action="store_true", help="print the address without opening a browser"
@@ -48,7 +49,7 @@ def add_parser(commands: "Commands[Parser]") -> None:
         "--export",
         metavar="FILE",
         type=output_path,
-        help="write the last state of a folder's run as one page without a server, and end",
+        help="save the last state of a run's folder as one self-contained page, and exit",
     )
     add_overwrite(parser)
 

@@ -31,13 +31,13 @@ EPILOG = """\
 texts:  npformer predict runs/reviews-attention 'a text' 'another text'
 a file: npformer predict runs/reviews-attention reviews.csv --out answers.csv
 pairs:  npformer predict runs/words-attention transformer --beams 4
-gaps:   npformer predict runs/reviews 'the film was [MASK]'
+masks:  npformer predict runs/reviews 'the film was [MASK]'
 
-For other models INPUT holds what the model was built for: token ids (samples,
-length) or feature vectors (samples, length, features). A .csv file has one sample per
-line: all its numbers, one after another. Numbers are converted to the model's dtype.
-'x-*.npy', in quotes, means several files, one after another. With --out a few samples
-are read and written at a time, so neither file has to fit into memory."""
+Other models take arrays: token ids, shape (samples, length), or feature vectors, shape
+(samples, length, features). A .csv file has one sample per line, with all its numbers in
+order. Numbers are converted to the model's dtype. A quoted pattern such as 'x-*.npy' reads
+several files in order. With --out, a few samples are read and written at a time, so neither
+file has to fit into memory."""
 
 
 def add_parser(commands: "Commands[Parser]") -> None:
@@ -55,37 +55,39 @@ def add_parser(commands: "Commands[Parser]") -> None:
         "input",
         metavar="INPUT",
         nargs="*",
-        help="texts, a table, .npy or .csv (default: some of the test data of the model's task)",
+        help="texts, a table, .npy or .csv (default: a few test samples of the model's task)",
     )
     parser.add_argument(
-        "--text", metavar="COLUMN", help="column of the texts (default: as in training)"
+        "--text", metavar="COLUMN", help="column with the texts (default: as in training)"
     )
     parser.add_argument(
         "--source",
         metavar="COLUMN",
-        help="of pairs: column of the texts to translate (default: as in training)",
+        help="for pairs: column with the texts to translate (default: as in training)",
     )
     parser.add_argument(
         "--beams",
         metavar="N",
         type=POSITIVE_INT,
         default=1,
-        help="of pairs: width of the beam search; 1 is greedy (default: %(default)s)",
+        help="for pairs: beam width; 1 is greedy search (default: %(default)s)",
     )
-    parser.add_argument("--encoding", metavar="NAME", help="of a table (default: utf-8)")
+    parser.add_argument(
+        "--encoding", metavar="NAME", help="text encoding of a table (default: utf-8)"
+    )
     add_series(parser)
     parser.add_argument(
         "--mask",
         metavar="FILE",
         type=readable_path,
-        help="boolean .npy, (samples, length): True = keep",
+        help="padding mask: boolean .npy of shape (samples, length), True = keep",
     )
     parser.add_argument(
         "--samples",
         metavar="N",
         type=POSITIVE_INT,
         default=5,
-        help="how many test samples to predict, without INPUT (default: %(default)s)",
+        help="how many test samples to predict when no INPUT is given (default: %(default)s)",
     )
     parser.add_argument(
         "--probabilities", action="store_true", help="print the probabilities of all classes"
@@ -94,7 +96,7 @@ def add_parser(commands: "Commands[Parser]") -> None:
         "--out",
         metavar="FILE",
         type=output_path,
-        help="write a file instead of printing: .csv or .tsv for texts, else .npy",
+        help="write to a file instead of printing: .csv or .tsv for texts, otherwise .npy",
     )
     add_overwrite(parser)
     add_force(parser)

@@ -98,7 +98,8 @@ def make_parser() -> Parser:
     parser = Parser(
         prog="npformer",
         description="The Transformer encoder written out by hand in NumPy.",
-        epilog="npformer COMMAND --help shows its options. Begin with: npformer train digits",
+        epilog="npformer COMMAND --help shows the options of a command. "
+        "Begin with: npformer train digits",
     )
     parser.add_argument("--version", action="version", version=f"npformer {npformer.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -27,25 +27,27 @@ def add_batch_size(options: Options) -> None:
         metavar="N",
         type=POSITIVE_INT,
         default=256,
-        help="samples that each process computes at a time (default: %(default)s)",
+        help="samples that each process handles at a time (default: %(default)s)",
     )
 
 
 def add_series(options: Options) -> None:
     """Add the columns of a table of series."""
     options.add_argument(
-        "--id", metavar="COLUMN", help="in a table of series: the series that a row belongs to"
+        "--id",
+        metavar="COLUMN",
+        help="in a table of series: column that says to which series a row belongs",
     )
     options.add_argument(
         "--time",
         metavar="COLUMN",
-        help="column by which the rows of a series are sorted (default: their order in the file)",
+        help="column that orders the rows of a series (default: their order in the file)",
     )
     options.add_argument(
         "--features",
         metavar="LIST",
         type=split_names,
-        help="columns of the features, such as x,y (default: all other columns)",
+        help="columns with the features, such as x,y (default: all other columns)",
     )
 
 
@@ -62,25 +64,27 @@ def add_labelled_file(options: Options) -> None:
         "input",
         metavar="FILE",
         nargs="?",
-        help="a file, for a model trained on a file (default: the test data of that training)",
+        help="a data file, for a model trained on one (default: the test data of that training)",
     )
     options.add_argument(
-        "--text", metavar="COLUMN", help="column of the texts (default: as in training)"
+        "--text", metavar="COLUMN", help="column with the texts (default: as in training)"
     )
     options.add_argument(
-        "--label", metavar="COLUMN", help="column of the labels (default: as in training)"
+        "--label", metavar="COLUMN", help="column with the labels (default: as in training)"
     )
     options.add_argument(
         "--source",
         metavar="COLUMN",
-        help="of pairs: column of the sources (default: as in training)",
+        help="for pairs: source column (default: as in training)",
     )
     options.add_argument(
         "--target",
         metavar="COLUMN",
-        help="of pairs: column of the targets (default: as in training)",
+        help="for pairs: target column (default: as in training)",
     )
-    options.add_argument("--encoding", metavar="NAME", help="of the table (default: utf-8)")
+    options.add_argument(
+        "--encoding", metavar="NAME", help="text encoding of the table (default: utf-8)"
+    )
     add_skip_empty(options)
     add_series(options)
 
@@ -90,14 +94,14 @@ def add_overwrite(options: Options) -> None:
     options.add_argument(
         "--overwrite",
         action="store_true",
-        help="replace the file that is to be written, if it exists",
+        help="overwrite the output file if it exists",
     )
 
 
 def add_force(options: Options) -> None:
     """Add the permission to load a damaged model."""
     options.add_argument(
-        "--force", action="store_true", help="load MODEL even if its checksum is wrong"
+        "--force", action="store_true", help="load MODEL even if its checksum does not match"
     )
 
 
@@ -113,7 +117,8 @@ def add_backend(options: Options) -> None:
         "--precision",
         choices=PRECISIONS,
         default="float32",
-        help="of matrix products on a GPU: tf32 is faster, with 3 digits (default: %(default)s)",
+        help="precision of matrix products on a GPU: tf32 is faster, with about 3 digits "
+        "(default: %(default)s)",
     )
 
 
@@ -124,8 +129,8 @@ def add_plugin(options: Options) -> None:
         metavar="MODULE",
         action="append",
         default=[],
-        help="a module or .py file to import first, whose names can then be used; can be repeated "
-        "(docs/extending.md)",
+        help="module or .py file to import first, so that the names that it registers can be"
+        " used; repeatable (docs/extending.md)",
     )
 
 
@@ -134,7 +139,8 @@ def add_split(options: Options, trained: str) -> None:
     options.add_argument(
         "--split",
         metavar="NAME",
-        help=f"for digits: stratified or ordered (default: as in the training of {trained})",
+        help="for the task digits: test data of the stratified or ordered split (default: as in "
+        f"the training of {trained})",
     )
 
 
@@ -143,23 +149,24 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "a file: a table of texts, series or pairs (CSV, TSV, JSON lines, Parquet), or one text"
     )
-    group.add_argument("--text", metavar="COLUMN", help="column of the texts (default: text)")
-    group.add_argument("--label", metavar="COLUMN", help="column of the labels (default: label)")
+    group.add_argument("--text", metavar="COLUMN", help="column with the texts (default: text)")
+    group.add_argument("--label", metavar="COLUMN", help="column with the labels (default: label)")
     group.add_argument(
-        "--source", metavar="COLUMN", help="of pairs: column of the texts to translate"
+        "--source", metavar="COLUMN", help="for pairs: column with the texts to translate"
     )
-    group.add_argument("--target", metavar="COLUMN", help="of pairs: column of the translations")
+    group.add_argument("--target", metavar="COLUMN", help="for pairs: column with the translations")
     group.add_argument(
         "--test",
         metavar="PART",
-        help="test data: a fraction (of every class), or another file; 0 for none (default: 0.2; "
-        "for one text 0.1, its end)",
+        help="test data: a fraction (stratified by class), or another file; 0 for none "
+        "(default: 0.2; for a single text, its last 10 %%)",
     )
     group.add_argument(
         "--validation",
         metavar="PART",
-        help="validation data, which choose the best epoch: a fraction of the rest, or another "
-        "file; 0 for none, which keeps the last epoch (default: 0; for one text 0.1)",
+        help="validation data, used to pick the best epoch: a fraction of the rest, or "
+        "another file; 0 for none (the last epoch is then kept) (default: 0; for a "
+        "single text 0.1)",
     )
     group.add_argument(
         "--tokenizer",
@@ -169,57 +176,60 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
         "a model that writes: char)",
     )
     group.add_argument(
-        "--vocab-size", metavar="N", type=POSITIVE_INT, help="maximum number of token ids"
+        "--vocab-size", metavar="N", type=POSITIVE_INT, help="maximum size of the vocabulary"
     )
     group.add_argument(
         "--from",
         metavar="DIR",
         dest="pretrained",
-        help="start from a folder that `npformer pretrain` wrote, or from one in Hugging Face's "
+        help="fine-tune a folder that `npformer pretrain` wrote, or one in Hugging Face's "
         "layout: its weights and its tokenizer, with a new head",
     )
     group.add_argument(
         "--freeze",
         metavar="NAMES",
         type=split_names,
-        help="parameters that are not trained: patterns such as 'embed.*,encoder.*'",
+        help="parameters to freeze: patterns such as 'embed.*,encoder.*'",
     )
     group.add_argument(
         "--max-len",
         metavar="N",
         type=POSITIVE_INT,
-        help="maximum number of tokens or steps that are read (default: 256 for texts, 64 for one "
-        "text, twice the longest sample for series and pairs)",
+        help="maximum number of tokens or time steps; only the beginning of longer samples "
+        "is read (default: 256 for texts, 64 for a single text, twice the longest "
+        "sample for series and pairs)",
     )
     group.add_argument(
         "--members",
         metavar="N",
         type=POSITIVE_INT,
-        help="models with different seeds, whose probabilities are averaged (default: depends on "
-        "the size of the data)",
+        help="ensemble size: models with different seeds, whose probabilities are averaged "
+        "(default: depends on the size of the data)",
     )
     group.add_argument(
         "--ngrams",
         metavar="N",
         type=INT_FROM_0,
-        help="letters in a part of a word; 0 for none (default: 4 for short texts)",
+        help="length of the character n-grams of words; 0 for none (default: 4 for short texts)",
     )
     group.add_argument(
         "--patience",
         metavar="N",
         type=POSITIVE_INT,
-        help="stop after this many epochs without a better one",
+        help="early stopping: stop after N epochs without improvement",
     )
     group.add_argument(
         "--class-weight",
         choices=["balanced"],
-        help="balanced: every class counts as much as any other, however rare",
+        help="balanced: weight classes inversely to their frequency",
     )
-    group.add_argument("--encoding", metavar="NAME", help="of the file (default: utf-8)")
+    group.add_argument(
+        "--encoding", metavar="NAME", help="text encoding of the file (default: utf-8)"
+    )
     group.add_argument(
         "--keep-repeated",
         action="store_true",
-        help="keep samples that repeat an earlier one with the same label",
+        help="keep duplicates: samples that repeat an earlier one with the same label",
     )
     add_skip_empty(group)
     add_series(group)
@@ -230,14 +240,14 @@ def add_run(options: Options) -> None:
     options.add_argument(
         "--resume",
         action="store_true",
-        help="continue the run in the folder from its last checkpoint, or begin one; --epochs may "
-        "grow",
+        help="continue the run in --out from its last checkpoint, or start one if there is "
+        "none; --epochs may be raised",
     )
     options.add_argument(
         "--overwrite",
         action="store_true",
-        help="begin anew in the folder of an earlier run, which is kept until the new one has "
-        "finished",
+        help="start over in the folder of an earlier run; the old run is kept until the new "
+        "one finishes",
     )
     options.add_argument(
         "--quiet", action="store_true", help="print no progress bar and no summary"

@@ -75,9 +75,9 @@ files: npformer train reviews.csv --text review --label opinion
        npformer train vowels.csv --id utterance --time step --label speaker
        npformer train plays.txt
        npformer train words.csv --source word --target phones
-`npformer data` prints these four files. Each command splits the samples, makes a vocabulary or
-scales the features, trains, and compares the model with baselines. A .npz file of series needs
-no columns."""
+`npformer data NAME` prints each of these files. Each command splits the samples, makes a
+vocabulary or scales the features, trains, and compares the model with baselines. For a .npz file
+of series, no columns are needed."""
 
 EPILOG_OF_PRETRAIN = """\
 npformer data sentences > reviews.csv
@@ -85,9 +85,9 @@ npformer pretrain reviews.csv --text review --out runs/reviews
 npformer predict runs/reviews 'the film was [MASK]'
 npformer train reviews.csv --text review --label opinion --from runs/reviews
 
-It learns a vocabulary, and then to guess words that were hidden, as BERT does (Devlin et al.,
-2018). Texts are a column of a table, or the lines of a file of text or of all .txt and .md files
-in a folder. A text longer than --max-len becomes several."""
+The tokenizer learns a vocabulary, and the model to predict masked words, as BERT does (Devlin et
+al., 2018). Texts come from a column of a table, or from the lines of a text file or of all .txt
+and .md files in a folder. A text longer than --max-len is split."""
 
 
 def add_train(commands: "Commands[Parser]") -> None:
@@ -98,7 +98,7 @@ def add_train(commands: "Commands[Parser]") -> None:
     parser = add_command(
         commands,
         "train",
-        summary="train a model on a file, or on a task",
+        summary="train a model on a file, or on a built-in task",
         epilog="\n".join(["tasks:", *tasks, *files, *pairs, "", FILES_OF_TRAIN]),
     )
     parser.set_defaults(run=run)
@@ -113,14 +113,15 @@ def add_train(commands: "Commands[Parser]") -> None:
     parser.add_argument(
         "--split",
         metavar="NAME",
-        help="for digits: stratified, ordered, or both, which trains one model on each (default: "
+        help="for the task digits: the stratified or ordered split, or both, with a model for each "
+        "(default: "
         "both)",
     )
     parser.add_argument(
         "--out",
         metavar="DIR",
         type=readable_path,
-        help="folder of this run alone (default: runs/TASK-MIXER)",
+        help="output folder, used by this run only (default: runs/TASK-MIXER)",
     )
     add_run(parser)
     mark_options_not_typed(parser, REMEMBERED, SWITCHES)
@@ -143,7 +144,7 @@ def add_pretrain(commands: "Commands[Parser]") -> None:
     parser = add_command(
         commands,
         "pretrain",
-        summary="let a model learn from texts without labels, before a few labels are seen",
+        summary="pretrain a model on texts without labels, before it is trained on a few labels",
         epilog=EPILOG_OF_PRETRAIN,
     )
     parser.set_defaults(run=run)
@@ -151,10 +152,10 @@ def add_pretrain(commands: "Commands[Parser]") -> None:
         "task",
         metavar="FILE",
         type=task_or_file,
-        help="a table, a file of text, or a folder of such files",
+        help="a table, a text file, or a folder of text files",
     )
     parser.add_argument(
-        "--text", metavar="COLUMN", help="of a table: column of the texts (default: text)"
+        "--text", metavar="COLUMN", help="for a table: column with the texts (default: text)"
     )
     parser.add_argument(
         "--test",
@@ -164,8 +165,8 @@ def add_pretrain(commands: "Commands[Parser]") -> None:
     parser.add_argument(
         "--validation",
         metavar="PART",
-        help="validation data, which choose the best epoch: a fraction of the rest, or another "
-        "file; 0 for none (default: 0)",
+        help="validation data, used to pick the best epoch: a fraction of the rest, or "
+        "another file; 0 for none (default: 0)",
     )
     parser.add_argument(
         "--tokenizer",
@@ -176,27 +177,30 @@ def add_pretrain(commands: "Commands[Parser]") -> None:
         "--vocab-size",
         metavar="N",
         type=POSITIVE_INT,
-        help="maximum number of token ids (default: 8000)",
+        help="maximum size of the vocabulary (default: 8000)",
     )
     parser.add_argument(
-        "--max-len", metavar="N", type=POSITIVE_INT, help="tokens to read at a time (default: 64)"
+        "--max-len",
+        metavar="N",
+        type=POSITIVE_INT,
+        help="tokens per sample; longer texts are split (default: 64)",
     )
     parser.add_argument(
         "--mask-share",
         metavar="P",
         type=RATE,
-        help="fraction of the tokens that are hidden (default: 0.3)",
+        help="fraction of the tokens that are masked (default: 0.3)",
     )
     parser.add_argument(
         "--patience",
         metavar="N",
         type=POSITIVE_INT,
-        help="stop after this many epochs without a better one",
+        help="early stopping: stop after N epochs without improvement",
     )
-    parser.add_argument("--encoding", metavar="NAME", help="of the file (default: utf-8)")
     parser.add_argument(
-        "--keep-repeated", action="store_true", help="keep texts that repeat an earlier one"
+        "--encoding", metavar="NAME", help="text encoding of the file (default: utf-8)"
     )
+    parser.add_argument("--keep-repeated", action="store_true", help="keep duplicate texts")
     add_skip_empty(parser)
     add_architecture(parser)
     add_training(parser)
@@ -206,7 +210,7 @@ def add_pretrain(commands: "Commands[Parser]") -> None:
         "--out",
         metavar="DIR",
         type=readable_path,
-        help="folder of this run alone (default: runs/FILE-pretrained-MIXER)",
+        help="output folder, used by this run only (default: runs/FILE-pretrained-MIXER)",
     )
     add_run(parser)
     mark_options_not_typed(parser, REMEMBERED, SWITCHES)

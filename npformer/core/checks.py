@@ -268,7 +268,7 @@ def at_most(x: Array, max_len: int) -> None:
         has_tokens("x", x)
         raise ValueError(
             f"x has length {x.shape[1]}; expected at most max_len = {max_len}. "
-            "Cut the sequence, or build the model with a larger max_len"
+            "Truncate the sequence, or build the model with a larger max_len"
         )
 
 

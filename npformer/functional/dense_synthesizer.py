@@ -145,6 +145,6 @@ def check_columns(columns: int, W2: Array) -> int:
     if columns > W2.shape[-1]:
         raise ValueError(
             f"x has length {columns}; expected at most {W2.shape[-1]}, the length that W2 was made "
-            "for. Cut the sequence, or build the synthesizer with a larger max_len"
+            "for. Truncate the sequence, or build the synthesizer with a larger max_len"
         )
     return columns

@@ -47,7 +47,7 @@ def factorized_dense_scores(
     if columns > a * b:
         raise ValueError(
             f"x has length {columns}; expected at most {a * b}, the product of W2's {a} and V2's "
-            f"{b} columns. Cut the sequence, or build the synthesizer with a larger max_len"
+            f"{b} columns. Truncate the sequence, or build the synthesizer with a larger max_len"
         )
     # The paper tiles F(X_i) b times, repeats each entry of G(X_i) a times, and multiplies. Score j
     # is then F_(j mod a) G_(j div a): the outer product, read row by row.

@@ -68,5 +68,5 @@ def check_heads(
         fitting = ", ".join(str(n) for n in range(1, d_model + 1) if d_model % n == 0)
         raise ValueError(
             f"n_heads is {n_heads} and d_model is {d_model}; expected n_heads to divide d_model, "
-            f"because each head gets d_model / n_heads features. These do: {fitting}"
+            f"because each head gets d_model / n_heads features. These divide it: {fitting}"
         )

@@ -30,7 +30,7 @@ def linear_mixing(x: Array, W_sequence: Array, W_features: Array) -> tuple[Array
     if length > W_sequence.shape[0]:
         raise ValueError(
             f"x has length {length}; expected at most {W_sequence.shape[0]}, the length that "
-            "W_sequence was made for. Cut the sequence, or build it with a larger max_len"
+            "W_sequence was made for. Truncate the sequence, or build it with a larger max_len"
         )
     cropped = W_sequence[:length, :length]  # a shorter sequence uses the corner
     mixed = cropped @ x  # [length, length], [batch, length, d_model]

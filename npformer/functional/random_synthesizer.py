@@ -75,6 +75,6 @@ def check_length(length: int, max_len: int) -> int:
     if length > max_len:
         raise ValueError(
             f"the sequence has length {length}; expected at most {max_len}, the length that the "
-            "table was made for. Cut the sequence, or build it with a larger max_len"
+            "table was made for. Truncate the sequence, or build it with a larger max_len"
         )
     return length

@@ -83,8 +83,8 @@ def open_model(place: str | os.PathLike[str]) -> Any:
     path = checks.path("model", place)
     if not path.exists():
         raise FileNotFoundError(
-            f"{path} does not exist; expected a folder or a file that npformer wrote, or a folder in "
-            "Hugging Face's layout"
+            f"{path} does not exist; expected a folder or a file that npformer wrote, or a folder "
+            "in Hugging Face's layout"
         )
     if (path / CONFIG).exists():
         from npformer import interop  # when needed
