@@ -1,5 +1,7 @@
 """`python -m benchmarks names` counts names that do not say what they hold; ours have few."""
 
+from functools import cache
+
 import pytest
 
 from benchmarks import names
@@ -56,11 +58,17 @@ def test_the_measures_are_shares_of_assignments_and_of_functions():
     assert result.places == ["file.py:1: found", "file.py:5: made()"]
 
 
+@cache
+def names_in(folder):
+    """Return the names of a folder, which take seconds to count."""
+    return names.names_in(names.ROOT / folder)
+
+
 @pytest.mark.parametrize(("folder", "limits"), names.LIMITS.items())
 def test_local_names_say_what_they_hold(folder, limits):
-    assert names.names_in(names.ROOT / folder).vague <= limits[0]
+    assert names_in(folder).vague <= limits[0]
 
 
 @pytest.mark.parametrize(("folder", "limits"), names.LIMITS.items())
 def test_functions_are_named_by_verbs_and_nouns(folder, limits):
-    assert names.names_in(names.ROOT / folder).functions_that_begin_badly <= limits[1]
+    assert names_in(folder).functions_that_begin_badly <= limits[1]

@@ -11,6 +11,7 @@ import pytest
 import npformer as nf
 from npformer.optim import cosine
 from npformer.training.storage import checkpoint_folder as folders
+from tests.sampling import mark_others
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, calling, fit
 
 pytestmark = pytest.mark.usefixtures("usual_handlers")
@@ -56,7 +57,9 @@ def whole(begin):
 
 
 @pytest.mark.parametrize("step", range(1, EPOCHS * STEPS + 1))
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "signum", mark_others([signal.SIGTERM], [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+)
 def test_a_training_stopped_at_any_step_goes_on_bit_for_bit(begin, whole, step, signum):
     _, stopped = begin(StopAfter(step, signum))
     assert stopped.stopped == ("interrupted" if signum == signal.SIGINT else "terminated")
