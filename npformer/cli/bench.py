@@ -26,8 +26,8 @@ def add_parser(commands: "Commands[Parser]") -> None:
         summary="measure the speed of training and prediction on this machine",
         epilog=f"workloads:\n{workloads}\n\n"
         "To compare with PyTorch, run in the repository: python -m benchmarks cpu",
+        run=run,
     )
-    parser.set_defaults(run=run)
     parser.add_argument(
         "--workload",
         metavar="NAME[,NAME...]",

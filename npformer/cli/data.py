@@ -37,8 +37,8 @@ def add_parser(commands: "Commands[Parser]") -> None:
         "data",
         summary="print sample data that come with the package, for trying out other commands",
         epilog=EPILOG,
+        run=run,
     )
-    parser.set_defaults(run=run)
     parser.add_argument(
         "name",
         metavar="NAME",

@@ -36,8 +36,9 @@ MARKS = {True: "ok", False: "PROBLEM", None: "--"}
 
 def add_parser(commands: "Commands[Parser]") -> None:
     """Add the command."""
-    parser = add_command(commands, "doctor", summary="show what npformer finds on this machine")
-    parser.set_defaults(run=run)
+    parser = add_command(
+        commands, "doctor", summary="show what npformer finds on this machine", run=run
+    )
     parser.add_argument(
         "--report",
         metavar="FILE",

@@ -26,9 +26,11 @@ from npformer.training.inspection.trace_table import align_columns
 def add_parser(commands: "Commands[Parser]") -> None:
     """Add the command."""
     parser = add_command(
-        commands, "evaluate", summary="measure a trained model on its test data, or on a table"
+        commands,
+        "evaluate",
+        summary="measure a trained model on its test data, or on a table",
+        run=run,
     )
-    parser.set_defaults(run=run)
     add_model(parser)
     add_batch_size(parser)
     add_labelled_file(parser)

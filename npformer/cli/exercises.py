@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from npformer.cli.options import POSITIVE_FLOAT, Commands, add_command, readable_path
+from npformer.cli.options import POSITIVE_FLOAT, Commands, add_command, file_or_folder
 from npformer.cli.parser import Parser
 
 
@@ -128,12 +128,11 @@ def add_parser(commands: "Commands[Parser]") -> None:
 
 
 def _add_start(actions: "Commands[Parser]") -> None:
-    parser = add_command(actions, "start", summary="write the exercises into a folder")
-    parser.set_defaults(run=_start)
+    parser = add_command(actions, "start", summary="write the exercises into a folder", run=_start)
     parser.add_argument(
         "folder",
         metavar="DIR",
-        type=readable_path,
+        type=file_or_folder,
         help="target folder; created if it does not exist",
     )
     _add_names(parser, default="all")
@@ -152,8 +151,8 @@ def _add_check(actions: "Commands[Parser]") -> None:
         "check",
         summary="check your solutions",
         epilog="The exit status is 0 if all the named exercises are right, and 1 otherwise.",
+        run=_check,
     )
-    parser.set_defaults(run=_check)
     _add_folder(parser)
     _add_names(parser, default="all")
     parser.add_argument(
@@ -165,21 +164,22 @@ def _add_check(actions: "Commands[Parser]") -> None:
 
 
 def _add_hint(actions: "Commands[Parser]") -> None:
-    parser = add_command(actions, "hint", summary="give a hint; ask again for the next one")
-    parser.set_defaults(run=_hint)
+    parser = add_command(
+        actions, "hint", summary="give a hint; ask again for the next one", run=_hint
+    )
     _add_folder(parser)
     _add_names(parser)
 
 
 def _add_solution(actions: "Commands[Parser]") -> None:
-    parser = add_command(actions, "solution", summary="print a solution and its derivation")
-    parser.set_defaults(run=_solution)
+    parser = add_command(
+        actions, "solution", summary="print a solution and its derivation", run=_solution
+    )
     parser.add_argument("name", metavar="NAME", help="an exercise: its name or its number")
 
 
 def _add_list(actions: "Commands[Parser]") -> None:
-    parser = add_command(actions, "list", summary="list all exercises")
-    parser.set_defaults(run=_list)
+    parser = add_command(actions, "list", summary="list all exercises", run=_list)
     parser.add_argument(
         "--markdown", action="store_true", help="print a Markdown table, as in docs/exercises.md"
     )

@@ -29,9 +29,8 @@ The same seed gives the same text. --temperature 0 always takes the likeliest to
 def add_parser(commands: "Commands[Parser]") -> None:
     """Add the command."""
     parser = add_command(
-        commands, "generate", summary="generate text with a language model", epilog=EPILOG
+        commands, "generate", summary="generate text with a language model", epilog=EPILOG, run=run
     )
-    parser.set_defaults(run=run)
     add_model(parser)
     parser.add_argument(
         "prompt",

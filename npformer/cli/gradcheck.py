@@ -25,8 +25,8 @@ def add_parser(commands: Commands[Parser]) -> None:
         commands,
         "gradcheck",
         summary="check every backward pass against central differences in float64",
+        run=run,
     )
-    parser.set_defaults(run=run)
     parser.add_argument(
         "name",
         nargs="*",

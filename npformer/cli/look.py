@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from npformer.cli.options import Commands, add_command, output_path, readable_path
+from npformer.cli.options import Commands, add_command, file_or_folder, output_path
 from npformer.cli.parser import Parser
 from npformer.cli.run_folder import REPORT
 from npformer.cli.shared_options import (
@@ -34,8 +34,9 @@ def add_parser(commands: "Commands[Parser]") -> None:
         "look",
         summary="write a report on a trained model, to open in a browser",
         epilog=EPILOG,
+        run=run,
     )
-    parser.set_defaults(run=run, backend="numpy")
+    parser.set_defaults(backend="numpy")
     add_model(parser)
     add_batch_size(parser)
     add_labelled_file(parser)
@@ -56,7 +57,7 @@ def add_parser(commands: "Commands[Parser]") -> None:
     parser.add_argument(
         "--compare",
         metavar="MODEL",
-        type=readable_path,
+        type=file_or_folder,
         action="append",
         help="another model for the same task, shown beside MODEL; can be repeated",
     )

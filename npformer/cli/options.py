@@ -23,9 +23,17 @@ Commands = argparse._SubParsersAction
 
 
 def add_command(
-    commands: "Commands[Parser]", name: str, *, summary: str, epilog: str = ""
+    commands: "Commands[Parser]",
+    name: str,
+    *,
+    summary: str,
+    epilog: str = "",
+    run: Callable[[argparse.Namespace], int] | None = None,
 ) -> Parser:
-    """Add a command and return its parser; `summary` is a phrase for the list of commands."""
+    """Add a command and return its parser.
+
+    `summary` is a phrase for the list of commands. `run` runs the command; None: its actions do.
+    """
     parser = commands.add_parser(
         name,
         help=summary,
@@ -35,6 +43,8 @@ def add_command(
         allow_abbrev=False,  # a later option could make an abbreviation ambiguous
     )
     parser.set_defaults(parser=parser)
+    if run is not None:
+        parser.set_defaults(run=run)
     return parser
 
 
@@ -109,7 +119,7 @@ def check_numbers(options: argparse.Namespace) -> None:
 # Types: names, files and folders ------------------------------------------------------------------
 
 
-def readable_path(word: str) -> Path:
+def file_or_folder(word: str) -> Path:
     """Return the path that a word names."""
     if word in ("", "-"):
         what = "standard input" if word else "empty"
@@ -119,7 +129,7 @@ def readable_path(word: str) -> Path:
 
 def output_path(word: str) -> Path:
     """Return the path that a word names, of a file that is to be written."""
-    return readable_path(word)
+    return file_or_folder(word)
 
 
 def task_or_file(word: str) -> str:

@@ -27,8 +27,8 @@ def add_parser(commands: "Commands[Parser]") -> None:
         "play",
         summary="open a page that trains a model, draws what happens inside, and lets you try it",
         epilog=EPILOG,
+        run=run,
     )
-    parser.set_defaults(run=run)
     parser.add_argument(
         "what",
         metavar="TASK|FILE|DIR",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.cli import common, predict_file
-from npformer.cli.options import POSITIVE_INT, Commands, add_command, output_path, readable_path
+from npformer.cli.options import POSITIVE_INT, Commands, add_command, file_or_folder, output_path
 from npformer.cli.parser import Parser
 from npformer.cli.shared_options import (
     add_backend,
@@ -18,6 +18,7 @@ from npformer.cli.shared_options import (
     add_overwrite,
     add_plugin,
     add_series,
+    add_text_column,
 )
 from npformer.cli.trained import Trained, refuse_options_of_tables
 from npformer.core import a_type, use_precision
@@ -47,8 +48,8 @@ def add_parser(commands: "Commands[Parser]") -> None:
         "predict",
         summary="predict labels, or translate, with a trained model",
         epilog=EPILOG,
+        run=run,
     )
-    parser.set_defaults(run=run)
     add_model(parser)
     add_batch_size(parser)
     parser.add_argument(
@@ -57,9 +58,7 @@ def add_parser(commands: "Commands[Parser]") -> None:
         nargs="*",
         help="texts, a table, .npy or .csv (default: a few test samples of the model's task)",
     )
-    parser.add_argument(
-        "--text", metavar="COLUMN", help="column with the texts (default: as in training)"
-    )
+    add_text_column(parser)
     parser.add_argument(
         "--source",
         metavar="COLUMN",
@@ -79,7 +78,7 @@ def add_parser(commands: "Commands[Parser]") -> None:
     parser.add_argument(
         "--mask",
         metavar="FILE",
-        type=readable_path,
+        type=file_or_folder,
         help="padding mask: boolean .npy of shape (samples, length), True = keep",
     )
     parser.add_argument(

@@ -23,7 +23,7 @@ from npformer.cli.common import STATUS, print_warnings_as_lines
 from npformer.cli.options import check_numbers, check_outputs
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
-from npformer.cli.streams import drop, ignore_full_disk, usable_streams
+from npformer.cli.streams import drop, keep_writes_from_failing, usable_streams
 from npformer.core import BackendUnavailableError, BatchTooLargeError, described
 from npformer.core.support.wording import did_you_mean
 from npformer.training.distributed import Communicator, LauncherError, RankFailed, world
@@ -55,7 +55,7 @@ def run(arguments: Sequence[str] | None) -> int:
         if unknown:
             options.parser.error(_unknown(unknown[0], options.parser))
         unseen = options.command in RESULTS_IN_FILES
-        with ignore_full_disk("stdout") if unseen else nullcontext():
+        with keep_writes_from_failing("stdout") if unseen else nullcontext():
             return _run(options)
 
 

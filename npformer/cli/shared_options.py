@@ -5,7 +5,7 @@ import argparse
 from npformer.cli.options import (
     INT_FROM_0,
     POSITIVE_INT,
-    readable_path,
+    file_or_folder,
 )
 from npformer.core import PRECISIONS, backends, split_names
 
@@ -16,7 +16,7 @@ Options = argparse._ActionsContainer
 def add_model(options: Options) -> None:
     """Add the model that a command reads."""
     options.add_argument(
-        "model", metavar="MODEL", type=readable_path, help="a .safetensors file or a folder"
+        "model", metavar="MODEL", type=file_or_folder, help="a .safetensors file or a folder"
     )
 
 
@@ -66,9 +66,7 @@ def add_labelled_file(options: Options) -> None:
         nargs="?",
         help="a data file, for a model trained on one (default: the test data of that training)",
     )
-    options.add_argument(
-        "--text", metavar="COLUMN", help="column with the texts (default: as in training)"
-    )
+    add_text_column(options)
     options.add_argument(
         "--label", metavar="COLUMN", help="column with the labels (default: as in training)"
     )
@@ -144,6 +142,23 @@ def add_split(options: Options, trained: str) -> None:
     )
 
 
+def add_patience(options: Options) -> None:
+    """Add early stopping."""
+    options.add_argument(
+        "--patience",
+        metavar="N",
+        type=POSITIVE_INT,
+        help="early stopping: stop after N epochs without improvement",
+    )
+
+
+def add_text_column(options: Options) -> None:
+    """Add the column of texts in a table, for a model that was trained on one."""
+    options.add_argument(
+        "--text", metavar="COLUMN", help="column with the texts (default: as in training)"
+    )
+
+
 def add_file_options(parser: argparse.ArgumentParser) -> None:
     """Add what is read from a file that a model is trained on, and how."""
     group = parser.add_argument_group(
@@ -212,12 +227,7 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
         type=INT_FROM_0,
         help="length of the character n-grams of words; 0 for none (default: 4 for short texts)",
     )
-    group.add_argument(
-        "--patience",
-        metavar="N",
-        type=POSITIVE_INT,
-        help="early stopping: stop after N epochs without improvement",
-    )
+    add_patience(group)
     group.add_argument(
         "--class-weight",
         choices=["balanced"],
@@ -235,8 +245,14 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     add_series(group)
 
 
-def add_run(options: Options) -> None:
-    """Add what becomes of the folder of a run, and what is printed."""
+def add_run(options: Options, default_folder: str) -> None:
+    """Add the folder of a run, what becomes of an earlier run there, and what is printed."""
+    options.add_argument(
+        "--out",
+        metavar="DIR",
+        type=file_or_folder,
+        help=f"output folder, used by this run only (default: {default_folder})",
+    )
     options.add_argument(
         "--resume",
         action="store_true",

@@ -24,7 +24,7 @@ def usable_streams() -> Iterator[None]:
             setattr(sys, name, open(null, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    with ignore_full_disk("stderr"):
+    with keep_writes_from_failing("stderr"):
         try:
             yield
         finally:
@@ -35,7 +35,7 @@ def usable_streams() -> Iterator[None]:
 
 
 @contextmanager
-def ignore_full_disk(name: str) -> Iterator[None]:
+def keep_writes_from_failing(name: str) -> Iterator[None]:
     """Keep writes to sys.stdout or sys.stderr, whichever is named, from failing."""
     stream: TextIO = getattr(sys, name)
     wrapped = LossyStream(stream)

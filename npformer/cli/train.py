@@ -17,7 +17,6 @@ from npformer.cli.options import (
     add_command,
     files_named,
     mark_options_not_typed,
-    readable_path,
     task_or_file,
 )
 from npformer.cli.parser import Parser
@@ -27,6 +26,7 @@ from npformer.cli.run_folder import RunFolder
 from npformer.cli.shared_options import (
     add_backend,
     add_file_options,
+    add_patience,
     add_plugin,
     add_run,
     add_skip_empty,
@@ -100,8 +100,8 @@ def add_train(commands: "Commands[Parser]") -> None:
         "train",
         summary="train a model on a file, or on a built-in task",
         epilog="\n".join(["tasks:", *tasks, *files, *pairs, "", FILES_OF_TRAIN]),
+        run=run,
     )
-    parser.set_defaults(run=run)
     parser.add_argument(
         "task", metavar="TASK|FILE", type=task_or_file, help="one of the tasks below, or a file"
     )
@@ -114,16 +114,9 @@ def add_train(commands: "Commands[Parser]") -> None:
         "--split",
         metavar="NAME",
         help="for the task digits: the stratified or ordered split, or both, with a model for each "
-        "(default: "
-        "both)",
+        "(default: both)",
     )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=readable_path,
-        help="output folder, used by this run only (default: runs/TASK-MIXER)",
-    )
-    add_run(parser)
+    add_run(parser, default_folder="runs/TASK-MIXER")
     mark_options_not_typed(parser, REMEMBERED, SWITCHES)
     parser.show_first(
         "--text",
@@ -146,8 +139,8 @@ def add_pretrain(commands: "Commands[Parser]") -> None:
         "pretrain",
         summary="pretrain a model on texts without labels, before it is trained on a few labels",
         epilog=EPILOG_OF_PRETRAIN,
+        run=run,
     )
-    parser.set_defaults(run=run)
     parser.add_argument(
         "task",
         metavar="FILE",
@@ -191,12 +184,7 @@ def add_pretrain(commands: "Commands[Parser]") -> None:
         type=RATE,
         help="fraction of the tokens that are masked (default: 0.3)",
     )
-    parser.add_argument(
-        "--patience",
-        metavar="N",
-        type=POSITIVE_INT,
-        help="early stopping: stop after N epochs without improvement",
-    )
+    add_patience(parser)
     parser.add_argument(
         "--encoding", metavar="NAME", help="text encoding of the file (default: utf-8)"
     )
@@ -206,13 +194,7 @@ def add_pretrain(commands: "Commands[Parser]") -> None:
     add_training(parser)
     add_backend(parser)
     add_plugin(parser)
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=readable_path,
-        help="output folder, used by this run only (default: runs/FILE-pretrained-MIXER)",
-    )
-    add_run(parser)
+    add_run(parser, default_folder="runs/FILE-pretrained-MIXER")
     mark_options_not_typed(parser, REMEMBERED, SWITCHES)
     parser.show_first(
         "--text",

@@ -131,9 +131,8 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
         metrics["classes"] = model.classes_.tolist()
     files = [checkpoint_name(), "history.json", "metrics.json"]
     if len(parts["test"]):
-        if (
-            measured_results := measure(training, model, parts)
-        ) is None:  # the first rank writes and prints
+        measured_results = measure(training, model, parts)
+        if measured_results is None:  # the first rank writes and prints
             return
         measured, words, written = measured_results
         metrics |= measured
