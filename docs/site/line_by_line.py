@@ -204,8 +204,8 @@ def page(name: str) -> str:
     links = [f"[the source](../../{file})", f"{{py:obj}}`the reference <{module}.{name}>`"]
     links += [
         f"[the chapter on {chapter.replace('_', ' ')}](../chapters/{chapter}.md)"
-        for chapter, pairs in reversed(chapters().items())
-        if name in pairs
+        for chapter, quoted in reversed(chapters().items())
+        if name in quoted
     ]
     sections.insert(1, f"See also {', '.join(reversed(links))}.")
     return "\n\n".join(sections) + "\n"

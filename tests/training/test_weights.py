@@ -215,10 +215,10 @@ def test_a_common_factor_of_weights_changes_nothing(make, data, factor):
     single = x.astype("float32"), y
     powers = np.array([1.0, 2.0, 4.0])[np.arange(20) % 3]  # exact, times any power of two
     factor = 2.0 ** round(np.log2(factor))
-    split_by_sample, by_class, ordinary, of_classes = (make(dtype="float32") for _ in range(4))
+    by_sample, by_class, ordinary, of_classes = (make(dtype="float32") for _ in range(4))
     fit(ordinary, single, sample_weight=powers)
-    fit(split_by_sample, single, sample_weight=factor * powers)
-    assert_same_weights(split_by_sample, ordinary)
+    fit(by_sample, single, sample_weight=factor * powers)
+    assert_same_weights(by_sample, ordinary)
     fit(of_classes, single, class_weight=[1.0, 2.0, 1.0])
     fit(by_class, single, class_weight=[factor, 2.0 * factor, factor])
     assert_same_weights(by_class, of_classes)

@@ -20,7 +20,7 @@ def add_article(name: str) -> str:
 
 
 def a_type(value: object) -> str:
-    """Return the type of a value, `add_article`; "None" for None."""
+    """Return the type of a value with its article; "None" for None."""
     return "None" if value is None else add_article(type(value).__name__)
 
 

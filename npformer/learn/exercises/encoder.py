@@ -29,8 +29,8 @@ ENOUGH = 0.95
 def exercises_to_solve(exercise: Exercise, answer: Answer) -> list[str]:
     """Return which of the files that the encoder uses are still to do, as sentences."""
     files = _files(exercise, answer)
-    to_do = [part_of_encoder.stem for part_of_encoder, path in files if is_open(path)]
-    numbers = " ".join(part_of_encoder.stem[:2] for part_of_encoder, _ in files)
+    to_do = [used_exercise.stem for used_exercise, path in files if is_open(path)]
+    numbers = " ".join(used_exercise.stem[:2] for used_exercise, _ in files)
     return [f"it needs {numbers}; still to do: {', '.join(to_do)}"] if to_do else []
 
 
@@ -39,8 +39,8 @@ def _files(exercise: Exercise, answer: Answer) -> list[tuple[Exercise, Path | No
     names_taken = TAKEN.findall(answer.text)
     folder = Path(answer.path).parent
     return [
-        (part_of_encoder, file_of(part_of_encoder, folder))
-        for name, part_of_encoder in exercise.uses.items()
+        (used_exercise, file_of(used_exercise, folder))
+        for name, used_exercise in exercise.uses.items()
         if name in names_taken
     ]
 
@@ -69,15 +69,15 @@ def _judge_files(exercise: Exercise, answer: Answer) -> tuple[list[str], list[st
     """Return which of the files are wrong, and which are right, but not by hand, as sentences."""
     wrong: list[str] = []
     borrowed: list[str] = []
-    for part_of_encoder, path in _files(exercise, answer):
+    for used_exercise, path in _files(exercise, answer):
         assert path is not None, "`exercises_to_solve` comes first"
         text, places = source_of(path)
-        state = judge(part_of_encoder, Answer(text, str(path), places)).state
-        check = f"`npformer exercises check {part_of_encoder.name}`"
+        state = judge(used_exercise, Answer(text, str(path), places)).state
+        check = f"`npformer exercises check {used_exercise.name}`"
         if state not in PASSED:
-            wrong.append(f"{part_of_encoder.stem} is not right itself; {check}")
+            wrong.append(f"{used_exercise.stem} is not right itself; {check}")
         elif state != RIGHT:
-            borrowed.append(f"{part_of_encoder.stem} is {state}; {check}")
+            borrowed.append(f"{used_exercise.stem} is {state}; {check}")
     return wrong, borrowed
 
 
@@ -97,8 +97,8 @@ class Marking:
         text = re.sub(r"^.* = yours\(.*\n", "", exercise.solved, flags=re.MULTILINE)
         solved: dict[str, Any] = {}
         for name in FILES:
-            part_of_encoder = exercise.uses[name]
-            solved |= vars(part_of_encoder.run(part_of_encoder.solved))
+            used_exercise = exercise.uses[name]
+            solved |= vars(used_exercise.run(used_exercise.solved))
         pairs = {*FILES, *(name.removesuffix("_backward") for name in FILES)}
         functions_of_reader = answer.names if pairs <= answer.names.keys() else solved
         self.described = exercise.run(text, solved)

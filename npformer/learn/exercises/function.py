@@ -32,7 +32,7 @@ def _check(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> None:
         function = getattr(solution, exercise.name)
         return tuple(map(np.array, tuple_of(function(*copy.deepcopy(trial.inputs)), names)))
 
-    faults_by_name = faults(exercise, [*map(to_array_of_floats, tuple_of(result, names))], compute)
+    faults_by_name = faults(exercise, [*map(array_of_list, tuple_of(result, names))], compute)
     if any(faults_by_name.values()):
         raise Stuck(*filter(None, faults_by_name.values()))
     pairs = zip(trial.inputs, inputs, strict=True)
@@ -40,7 +40,7 @@ def _check(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> None:
         raise Stuck("the values are right, but an array that came in was changed in place")
 
 
-def to_array_of_floats(found: Any) -> Any:
+def array_of_list(found: Any) -> Any:
     """Return a list of numbers as an array, and anything else as it is."""
     try:
         return np.array(found) if isinstance(found, list | tuple) else found

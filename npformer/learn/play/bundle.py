@@ -27,13 +27,13 @@ def bundle(entry: str) -> str:
         source = read(name)
         for statement in IMPORT.finditer(source):  # what it imports comes before it
             add(statement[2])
-        page_of_model = ", ".join(EXPORT.findall(source))
+        exported_names = ", ".join(EXPORT.findall(source))
         inner = IMPORT.sub(lambda m: f"const {{{_rename(m[1])}}} = modules[{m[2]!r}];\n", source)
         inner = EXPORT.sub("", inner)
         if left := re.search(r"^(?:import|export)\b.*", inner, re.MULTILINE):
             raise ValueError(f"{name} has {left[0]!r}, which cannot be put into one file")
         head = f"// {name}\nmodules[{name!r}] = await (async () => {{\n"
-        texts.append(f"{head}{inner}return {{ {page_of_model} }};\n}})();\n")
+        texts.append(f"{head}{inner}return {{ {exported_names} }};\n}})();\n")
 
     add(entry)
     return "".join(texts).replace("</script", "<\\/script")

@@ -180,7 +180,7 @@ def page_of_model(
     return re.sub(r"\{\{(\w+)\}\}", lambda found: replacements[found[1]], read("export.html"))
 
 
-def describe_settings(accuracy: float, alone: float | None) -> str:
+def describe_accuracy(accuracy: float, alone: float | None) -> str:
     """Return an accuracy, and beside it that of one answer for all, if it is known."""
     words = f"{100 * accuracy:.1f}\xa0% right on data that it was not trained on"
     return words if alone is None else f"{words}; always the same answer: {100 * alone:.1f}\xa0%"

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from npformer.learn.play.export import N_SAMPLES, describe_settings, page_of_model, write_page
+from npformer.learn.play.export import N_SAMPLES, describe_accuracy, page_of_model, write_page
 from npformer.learn.play.folder import SETTINGS, Folder, settings_of
 from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.trained import INK, trained
@@ -35,7 +35,7 @@ def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     facts = {"step": f"{state.step} of {state.n_steps * state.epochs}"}
     measured = [p["accuracy"] for p in points if p["accuracy"] is not None]
     if measured:
-        facts["accuracy"] = describe_settings(measured[-1], work.alone)
+        facts["accuracy"] = describe_accuracy(measured[-1], work.alone)
     rows = slice(0, N_SAMPLES)
     shown: dict[str, Any] = {"data": work.shown(rows), "texts": work.texts(rows)}
     shown |= {"ink": INK, "facts": facts}

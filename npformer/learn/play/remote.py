@@ -140,8 +140,7 @@ class Remote(Callback):
         message: dict[str, Any] = {"event": "state"} | ({} if name else {"error": None})
         message["state"] = name or ("paused" if self.paused else "running")
         message |= {
-            name_of_counter: getattr(state, name_of_counter)
-            for name_of_counter in ("step", "epoch", "n_steps", "epochs")
+            counter: getattr(state, counter) for counter in ("step", "epoch", "n_steps", "epochs")
         }
         message |= {"n_parameters": state.model.n_parameters(), "classes": self.work.names.classes}
         message["layers"] = [group for group, _ in self._groups]

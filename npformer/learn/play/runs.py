@@ -115,9 +115,9 @@ class Runs:
             self.runs = {
                 n: Run(n, run_settings) for n, run_settings in zip(names, all_settings, strict=True)
             }
-            for run_settings in self.runs.values():
-                self._start(run_settings, paused=False)
-            descriptions = [run_settings.to_dict() for run_settings in self.runs.values()]
+            for run in self.runs.values():
+                self._start(run, paused=False)
+            descriptions = [run.to_dict() for run in self.runs.values()]
         self._loop.call_soon_threadsafe(self.tell_all)
         return descriptions
 

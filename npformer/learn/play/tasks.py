@@ -152,6 +152,6 @@ def _columns_of(file: str) -> tuple[list[str], dict[str, Any]]:
         candidates = [n for n in texts if n != guesses["text"] and n_values[n] > 1]
         guesses["label"] = min(candidates, key=n_values.__getitem__, default="")
     different = n_values[guesses["text"]]
-    defaults = training("text", max(round((1.0 - float(HELD_OUT)) * different), 1))
-    shared = {name: defaults[name] for name in ("epochs", "batch_size")}
+    text_settings = training("text", max(round((1.0 - float(HELD_OUT)) * different), 1))
+    shared = {name: text_settings[name] for name in ("epochs", "batch_size")}
     return [*texts], {f"{role}_column": name for role, name in guesses.items()} | shared

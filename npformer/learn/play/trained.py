@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.learn.play.export import N_SAMPLES, describe_settings
+from npformer.learn.play.export import N_SAMPLES, describe_accuracy
 from npformer.learn.play.model_answers import Names, estimator_names
 from npformer.tasks.estimators import Classifier, Estimator, TextWriter, baselines
 from npformer.tasks.sources.file_task import FileTask
@@ -127,7 +127,7 @@ def _accuracy(metrics: Mapping[str, Any], split: Any) -> str | None:
     if accuracy is None:
         return None
     majority = (metrics.get("baselines") or {}).get(baselines.MAJORITY, {})
-    return describe_settings(accuracy, majority.get("accuracy", scores.get("most_frequent")))
+    return describe_accuracy(accuracy, majority.get("accuracy", scores.get("most_frequent")))
 
 
 def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:

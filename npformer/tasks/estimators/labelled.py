@@ -35,9 +35,9 @@ def read_labelled_samples(samples: Sequence[Any], y: np.ndarray, weights: Any) -
     check_as_many(samples, y)
     if weights is None:
         return LabelledSamples(samples, y)
-    check_weights = checks.weights("sample_weight", weights)
-    checks.shape("sample_weight", check_weights, (len(y),), "One number for each sample")
-    return LabelledSamples(samples, y, check_weights)
+    checked = checks.weights("sample_weight", weights)
+    checks.shape("sample_weight", checked, (len(y),), "One number for each sample")
+    return LabelledSamples(samples, y, checked)
 
 
 def add_held_out(
@@ -59,8 +59,8 @@ def add_held_out(
         return train, LabelledSamples(
             samples, names.numbers(validation[1], "the labels of validation")
         )
-    rows, split_rows = recall_rows(drawn, "validation", train.y, validation, seed)
-    return train.rows(rows), train.rows(split_rows)
+    rows, held_out_rows = recall_rows(drawn, "validation", train.y, validation, seed)
+    return train.rows(rows), train.rows(held_out_rows)
 
 
 def add_weights(
@@ -82,9 +82,9 @@ def split_for_calibration(
 ) -> tuple[Data, Mapping[str, Any], Data]:
     """Return data to train on with the settings for it, and data to fit a temperature on."""
     x, y, mask = data
-    rows, split_rows = recall_rows(drawn, "calibration", y, share, seed)
+    rows, held_out_rows = recall_rows(drawn, "calibration", y, share, seed)
     train = x[rows], y[rows], mask[rows]
-    held_out = x[split_rows], y[split_rows], mask[split_rows]
+    held_out = x[held_out_rows], y[held_out_rows], mask[held_out_rows]
     weights = settings.get("sample_weight")
     if weights is not None:
         settings = {**settings, "sample_weight": weights[rows]}

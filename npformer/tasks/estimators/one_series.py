@@ -7,11 +7,11 @@ import numpy as np
 from npformer.core import checks
 
 
-def check_series(name: str, each: Any) -> np.ndarray:
+def check_series(name: str, steps: Any) -> np.ndarray:
     """Return a series as a float64 array (steps, features), after checking it."""
-    checks.ordered(name, each)
+    checks.ordered(name, steps)
     try:
-        array = np.asarray(each)
+        array = np.asarray(steps)
     except ValueError:
         array = np.array(None)
     if array.dtype.kind not in "fiub" or array.ndim not in (1, 2) or array.size == 0:

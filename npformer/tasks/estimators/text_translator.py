@@ -111,10 +111,10 @@ class TextTranslator(Estimator):
         if isinstance(validation, tuple | list):
             held_out_pairs = check_pairs(*validation)
         elif validation is not None:
-            rows, split_rows = recall_rows_by_source(
+            rows, held_out_rows = recall_rows_by_source(
                 drawn, "validation", sources, validation, self.seed
             )
-            held_out_pairs = _rows_of(sources, split_rows), _rows_of(targets, split_rows)
+            held_out_pairs = _rows_of(sources, held_out_rows), _rows_of(targets, held_out_rows)
             sources, targets = _rows_of(sources, rows), _rows_of(targets, rows)
         source, target = self._both()
         self.tokenizers_ = [

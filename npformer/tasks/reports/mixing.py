@@ -98,15 +98,15 @@ def _pictures_of_model(
     side: int,
 ) -> list[list[Element]]:
     """Return for each sample the pictures of all layers of a model."""
-    split_by_sample: list[list[Element]] = [[] for _ in chosen]
+    heads_by_sample: list[list[Element]] = [[] for _ in chosen]
     for mixer in mixers:
         for place, i in enumerate(chosen):
             matrices = _matrices(mixer.call, place)[:most_heads]
             figures = [
                 _figure(judged, i, head, matrix, side) for head, matrix in enumerate(matrices)
             ]
-            split_by_sample[place] += heads(mixer.call, figures)
-    return split_by_sample
+            heads_by_sample[place] += heads(mixer.call, figures)
+    return heads_by_sample
 
 
 def _heads_left_out(judged: Answers, mixers: Sequence[_TracedMixer], most_heads: int) -> list[str]:

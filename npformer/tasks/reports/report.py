@@ -117,7 +117,7 @@ def report(
     ]
     if left_out:
         sections.append(section("not-shown", e("ul", [e("li", words) for words in left_out])))
-    places = [section.get("id", "") for section in sections if section is not None]
+    places = [element.get("id", "") for element in sections if element is not None]
     links = [e("a", TEXTS[place]["link"], href=f"#{place}") for place in places]
     page = document(title, e("nav", links), e("main", sections))
     write_output(path, page, overwrite=overwrite)

@@ -54,9 +54,8 @@ def non_finite_tensor(model: Layer, samples: Any) -> str:
     for batch in batches:
         inputs = samples.select(batch).inputs
         for name, sequences in zip(names_of(inputs), inputs, strict=True):
-            values = (
-                sequences.x if sequences.padding is None else sequences.x[sequences.mask]
-            )  # padding may hold NaN
+            # padding may hold NaN
+            values = sequences.x if sequences.padding is None else sequences.x[sequences.mask]
             if values.dtype.kind == "f" and not np.isfinite(values).all():
                 return f"the input {name}"
     with np.errstate(all="ignore"):

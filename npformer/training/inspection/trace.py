@@ -164,9 +164,8 @@ def prepare(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tupl
     if hasattr(layer, "check") and hasattr(layer, "upload"):  # a Model
         checked = layer.check(x, mask=mask, types=types)
         uploaded = layer.upload(checked).inputs
-        return inputs_of_arrays(
-            layer, *user_arrays(uploaded)
-        )  # so that each layer hides padding, as by hand
+        # so that each layer hides padding, as by hand
+        return inputs_of_arrays(layer, *user_arrays(uploaded))
     return check_inputs(inputs)
 
 

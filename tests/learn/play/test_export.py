@@ -163,11 +163,11 @@ def test_of_a_tokenizer_that_the_page_does_not_have_no_text_can_be_written():
 
     data = np.array([[1, 2, 3]]), np.array([1])
     names = Names(tokenizer=Letters())
-    found = contents(export.page_of_model(made(), run={"settings": {}}, names=names, data=data))
-    assert found["model"] is not None
-    assert found["tokens"] is found["tokenizer"] is None
-    assert "library" in found["facts"]["tokenizer"]
-    assert found["samples"][0]["text"] == "bcd"
+    page = contents(export.page_of_model(made(), run={"settings": {}}, names=names, data=data))
+    assert page["model"] is not None
+    assert page["tokens"] is page["tokenizer"] is None
+    assert "library" in page["facts"]["tokenizer"]
+    assert page["samples"][0]["text"] == "bcd"
 
 
 @pytest.mark.parametrize("name", ["metrics.json", "history.json"])

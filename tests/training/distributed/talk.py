@@ -66,10 +66,10 @@ def main(way):
 
         exchange(ranks)
         for n in (1, 2):  # with ranks from n on, two communicators
-            part = communicator_of(MPI.COMM_WORLD.Split(ranks.rank < n, ranks.rank))
-            assert part.size == (n if ranks.rank < n else ranks.size - n)
-            assert (type(part) is Communicator) == (part.size == 1)
-            exchange(part)
+            group = communicator_of(MPI.COMM_WORLD.Split(ranks.rank < n, ranks.rank))
+            assert group.size == (n if ranks.rank < n else ranks.size - n)
+            assert (type(group) is Communicator) == (group.size == 1)
+            exchange(group)
         assert communicator_of(None).size == 1
         try:  # ranks that know of a failure may go on together
             fail(ranks, "one")

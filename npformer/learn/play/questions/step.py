@@ -43,8 +43,8 @@ def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
         return sample_to_show(now.training.model, work.names, i, one, y[0], text)
 
     rows = range(start, start + min(n, total))
-    samples_to_show = [shown(i % total) for i in rows]
-    return {"total": total, "wrong": _first_wrong(now), "samples": samples_to_show}
+    shown_samples = [shown(i % total) for i in rows]
+    return {"total": total, "wrong": _first_wrong(now), "samples": shown_samples}
 
 
 def _first_wrong(now: Now) -> int | None:

@@ -48,10 +48,8 @@ def weight(
     direction = np.zeros(parameter.shape)
     direction[place] = 1.0
     with parameters_as(model, lambda flat: to_numpy(flat).astype("float64")):
-        one_batch, gradients = (
-            _convert_to_float64(model.batch(*now.work.sample(rows))),
-            Gradients(model),
-        )
+        one_batch = _convert_to_float64(model.batch(*now.work.sample(rows)))
+        gradients = Gradients(model)
         loss = accumulate(model, model.loss, one_batch, Context(), gradients)
         value, gradient = float(parameter.value[place]), float(gradients[name][place])
 

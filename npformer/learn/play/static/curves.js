@@ -1,4 +1,4 @@
-// The curves of all runs: what they share in one chart, what each layer does in a chart for the layer.
+// The curves of all runs: what they share in one chart, what a layer does in its own.
 
 import { colourOfDepth, lineChart, smoothed } from "./charts.js";
 import { el, fill, percent } from "./dom.js";

@@ -1,4 +1,4 @@
-// The page_of_model page: a run's settings and curves, samples, and its model, which runs here.
+// The exported page: a run's settings and curves, samples, and its model, which runs here.
 
 import { answers } from "./answers.js";
 import { curves } from "./curves.js";
