@@ -149,9 +149,6 @@ def costs_table(found):
 
 # Can a Fourier transform be used in a GPT? --------------------------------------------------------
 
-nf.MIXERS.register("causal_fourier", CausalFourier)
-nf.MIXERS.register("causal_convolution", CausalConvolution)
-
 CAUSAL_MODELS = {
     "identity": {"mixer": "identity"},
     "fourier": {"mixer": "fourier"},
@@ -182,6 +179,9 @@ def source_windows():
 
 def causal(name, say):
     """Return accuracies of recall, and of the next character with and without the text to come."""
+    if "causal_fourier" not in nf.MIXERS:
+        nf.MIXERS.register("causal_fourier", CausalFourier)
+        nf.MIXERS.register("causal_convolution", CausalConvolution)
     settings = CAUSAL_MODELS[name]
     figures = {"model": name, **_recall(settings), **_next_character(settings)}
     say(figures)

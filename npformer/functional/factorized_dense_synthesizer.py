@@ -68,9 +68,8 @@ def factorized_dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array,
     douter_flat = array_module(dscores).zeros((*dscores.shape[:-1], b * a), dtype=dscores.dtype)
     # scores = outer, flattened, [..., :columns]
     douter_flat[..., :columns] = dscores
-    douter = douter_flat.reshape(
-        *douter_flat.shape[:-1], b, a
-    )  # [.., length, b, a]; 0 where not used
+    # [.., length, b, a]; 0 where not used
+    douter = douter_flat.reshape(*douter_flat.shape[:-1], b, a)
     # outer = long[..., :, None] * short[..., None, :]
     dshort = (douter * long[..., :, None]).sum(axis=-2)
     dlong = (douter * short[..., None, :]).sum(axis=-1)  # [.., length, b]

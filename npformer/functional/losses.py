@@ -122,9 +122,8 @@ def binary_cross_entropy_with_logits(
         of_each, total = xp.where(counts > 0.0, of_each, 0.0), _positive(xp, counts.sum())
     # target_sum log(1 + exp(z)) - target z, in a form in which no exponential can overflow.
     log1p = xp.log1p(xp.exp(-xp.abs(logits)))
-    losses = (
-        xp.maximum(logits, 0.0) * target_sum - logits * target + log1p * target_sum
-    )  # one loss for each logit
+    # one loss for each logit
+    losses = xp.maximum(logits, 0.0) * target_sum - logits * target + log1p * target_sum
     return (losses * of_each).sum() / total, (logits, target, target_sum, of_each, total)
 
 
@@ -136,8 +135,8 @@ def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) 
     """
     logits, target, target_sum, of_each, total = cache
     # loss = ((target_sum log(1 + exp(z)) - target z) of_each).sum() / total
-    # p = sigmoid(z) is the derivative of log(1 + exp(z)). p target_sum - target is written as
-    # a sum of what each class is wrong by: it would cancel where the right class is nearly sure.
+    # p = sigmoid(z) is the derivative of log(1 + exp(z)). p target_sum - target would cancel where
+    # the right class is nearly sure, so it is written as a sum of what each class is wrong by.
     p, (_, rest) = sigmoid(logits)  # rest = 1 - p
     return (p * (target_sum - target) - rest * target) * (of_each * (_number(dloss) / total))
 

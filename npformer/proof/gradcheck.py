@@ -259,7 +259,8 @@ def _require_layer_arguments(
     layer: Layer, inputs: tuple[Any, ...], wrt: Sequence[str] | None, options: dict[str, Any]
 ) -> None:
     if len(inputs) != (n := layer.n_inputs):
-        inputs_passed, kind = f"{len(inputs)} input{'s' * (len(inputs) != 1)}", type(layer).__name__
+        inputs_passed = f"{len(inputs)} input{'s' * (len(inputs) != 1)}"
+        kind = type(layer).__name__
         expected = f"one, x, because {kind} has one input. A layer with two has n_inputs = 2"
         if n == 2:
             expected = f"two, a and b, because {kind} has two: gradcheck(layer, a, b)"

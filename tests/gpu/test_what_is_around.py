@@ -184,6 +184,6 @@ def test_a_process_of_its_own_finds_kernels_right(monkeypatch, tmp_path, dtype, 
     monkeypatch.delenv(trusted_kernels.CHECK_VARIABLE)
     monkeypatch.setenv(trusted_kernels.CACHE_VARIABLE, str(tmp_path))
     trusted_kernels.verdict(dtype, precision)  # CuPy's own kernels are compiled at first
-    found = trusted_kernels.verdict(dtype, precision, again=True)
-    assert found["problems"] == {}
-    assert found["seconds"] <= 2.0
+    second_verdict = trusted_kernels.verdict(dtype, precision, again=True)
+    assert second_verdict["problems"] == {}
+    assert second_verdict["seconds"] <= 2.0

@@ -400,9 +400,14 @@ def test_one_step_of_fine_tuning_agrees(make, name):
     theirs.loss.backward()
     optimizer.step()
     assert abs(loss - theirs.loss.item()) < 1e-12
-    whole = ours.architecture.add_head(ours.architecture.find_head(ours.source_folder.hf_config))
-    after, weights = dict(model.named_parameters()), whole.their_arrays(classifier.parameters())
-    for name, expected, largest in gradients_beside(whole, gradients, model):
+    architecture = ours.architecture.add_head(
+        ours.architecture.find_head(ours.source_folder.hf_config)
+    )
+    after, weights = (
+        dict(model.named_parameters()),
+        architecture.their_arrays(classifier.parameters()),
+    )
+    for name, expected, largest in gradients_beside(architecture, gradients, model):
         new = after[name].detach().numpy()
         new = new[len(new) - len(expected) :]
         touched = np.abs(expected) > 1e-9 * largest

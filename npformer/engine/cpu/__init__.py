@@ -41,7 +41,7 @@ KERNELS: dict[str, Any] = {
     "rms_norm": (rms_norm, norm_backward),
     "softmax_cross_entropy": (softmax_cross_entropy, softmax_cross_entropy_backward),
 }
-"""By the name of the pair that each replaces. A kernel for several pairs has a different name."""
+"""By the name of the pair that each replaces. A kernel for several pairs has its own name."""
 
 WHY_NO_LOOPS = use_loops()
 """Why leaves run NumPy's passes; "" if they run their loops."""

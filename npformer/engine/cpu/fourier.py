@@ -36,9 +36,8 @@ def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
     if max(length, d) <= SHORT and x.size * (length + d) <= PRODUCTS:
         of_tokens, of_features = matrices(length, d, x.dtype)
         by_features = x[..., None, :, :] @ of_features  # x C, and below it x S
-        return of_tokens @ by_features.reshape(
-            *x.shape[:-2], 2 * length, d
-        ), context  # C x C - S x S
+        stacked = by_features.reshape(*x.shape[:-2], 2 * length, d)
+        return of_tokens @ stacked, context  # C x C - S x S
     fft = fft_module(x)
     y = context.empty(x.shape, x)
     sequences, mixed = x.reshape(-1, length, d), y.reshape(-1, length, d)

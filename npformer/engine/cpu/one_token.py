@@ -41,9 +41,8 @@ def attention_of_one(
         for W, b in ((W_query, b_query), (W_key, b_key), (W_value, b_value))
     )
     if rope_theta is not None:
-        query_and_key = np.concatenate(
-            (query, key), axis=2
-        )  # one position: each row is a token there
+        # one position: each row is a token there
+        query_and_key = np.concatenate((query, key), axis=2)
         turned, _ = rotary(query_and_key, places(state.stop, 1), rope_theta)
         query, key = turned[:, :, :-1], turned[:, :, -1:]
     state = state.extend(1, context, key=key, value=value)

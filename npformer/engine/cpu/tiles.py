@@ -128,6 +128,9 @@ def band_of(queries: int, keys: int, low: int, high: int) -> Array:
 
 def of_group(x: Array, group: Group) -> Array:
     """Return a group's part of an array, which may have one sample or one head for all."""
-    everything = slice(None)
     samples, heads = group
-    return x[everything if x.shape[0] == 1 else samples, everything if x.shape[1] == 1 else heads]
+    if x.shape[0] == 1:
+        samples = slice(None)
+    if x.shape[1] == 1:
+        heads = slice(None)
+    return x[samples, heads]

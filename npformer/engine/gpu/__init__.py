@@ -39,7 +39,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
     "residual_norm": (residual_norm, residual_norm_backward),
     "softmax_cross_entropy": (softmax_cross_entropy, softmax_cross_entropy_backward),
 }
-"""By the name of the pair that each replaces. A kernel for several pairs has a different name."""
+"""By the name of the pair that each replaces. A kernel for several pairs has its own name."""
 
 UPDATES: dict[str, Callable[..., Any]] = {
     "adam_update": adam_update_kernel,
