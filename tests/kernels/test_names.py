@@ -1,4 +1,4 @@
-"""The engine's names lead back: each kernel says which functions it stands for."""
+"""The engine's names lead back: each kernel names the functions that it replaces."""
 
 import inspect
 import re
@@ -37,9 +37,9 @@ CUDA = {
 
 
 def functions_in(text: str) -> list[str]:
-    """Return the names of functions in a line "Stands for ...", which must exist."""
+    """Return the names of functions in a line "Replaces ...", which must exist."""
     line = text.partition("\n")[0]
-    assert line.removeprefix("// ").startswith("Stands for "), line
+    assert line.removeprefix("// ").startswith("Replaces "), line
     names = NAME.findall(line)
     for module, name in names:
         known = F.__all__ if module == "functional" else optim.__all__
@@ -88,9 +88,9 @@ def test_a_cuda_kernel_names_what_it_is_a_part_of(comment):
     [
         "",
         "Computes softmax.",
-        "Stands for `linear_backward`.",
-        "Stands for `functional.no_such_pair`.",
-        "Stands for `optim.softmax`.",
+        "Replaces `linear_backward`.",
+        "Replaces `functional.no_such_pair`.",
+        "Replaces `optim.softmax`.",
         "Return y.\n\nStands for `functional.linear`.",
     ],
 )

@@ -53,7 +53,7 @@ def _relu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 @leaf(_relu_loop, FUSED)
 @apply_in_chunks
 def bias_relu(x: Array, y: Array, keep: bool, space: Array) -> None:
-    """Stands for `functional.relu`: y = max(0, x). The derivative is y > 0."""
+    """Replaces `functional.relu`: y = max(0, x). The derivative is y > 0."""
     np.maximum(x, zeros(x.shape[-1], x.dtype), out=y)
 
 
@@ -81,7 +81,7 @@ def _gelu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 @leaf(_gelu_loop, FUSED)
 @apply_in_chunks
 def bias_gelu(x: Array, y: Array, keep: bool, space: Array) -> None:
-    """Stands for `functional.gelu`: y = x Phi(x), and x becomes Phi(x) + x Phi'(x)."""
+    """Replaces `functional.gelu`: y = x Phi(x), and x becomes Phi(x) + x Phi'(x)."""
     if x.dtype.char != "f":
         phi = normal_distribution(x)
         slope = phi + x * normal_density(x) if keep else phi
@@ -146,7 +146,7 @@ def _gelu_tanh_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 @leaf(_gelu_tanh_loop, FUSED)
 @apply_in_chunks
 def bias_gelu_tanh(x: Array, y: Array, keep: bool, space: Array) -> None:
-    """Stands for `functional.gelu` with tanh.
+    """Replaces `functional.gelu` with tanh.
 
     y = x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), and x becomes y'.
     """
@@ -186,7 +186,7 @@ def _silu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 @leaf(_silu_loop, FUSED)
 @apply_in_chunks
 def bias_silu(x: Array, y: Array, keep: bool, space: Array) -> None:
-    """Stands for `functional.silu`: y = x s, s = 1 / (1 + e^-x), and x becomes s + y (1 - s)."""
+    """Replaces `functional.silu`: y = x s, s = 1 / (1 + e^-x), and x becomes s + y (1 - s)."""
     s, _ = space
     s[...] = -UNIT
     _gate(x, s, y, keep)
@@ -198,7 +198,7 @@ def bias_silu(x: Array, y: Array, keep: bool, space: Array) -> None:
 
 @apply_in_chunks
 def bias_tanh(x: Array, y: Array, keep: bool, space: Array) -> None:
-    """Stands for `functional.tanh`: y = tanh(x), and x becomes 1 - y^2."""
+    """Replaces `functional.tanh`: y = tanh(x), and x becomes 1 - y^2."""
     np.tanh(x, out=y)
     if keep:
         np.multiply(y, y, out=x)

@@ -25,7 +25,7 @@ def adam_update_kernel(
     eps: float,
     weight_decay: float = 0.0,
 ) -> None:
-    """Stands for `optim.adam_update`, of arrays whose entries lie one after another."""
+    """Replaces `optim.adam_update`, of arrays whose entries lie one after another."""
     flat = (x.reshape(-1) for x in (theta, g, m, v))
     adam_step(*flat, *betas, *adam_numbers(t, lr, betas, eps, weight_decay))
 
@@ -52,7 +52,7 @@ def adam_step(
     eps: float,
     shrink: float,
 ) -> None:
-    """Stands for `optim.adam_update`, with the numbers of `adam_numbers`.
+    """Replaces `optim.adam_update`, with the numbers of `adam_numbers`.
 
     theta = shrink theta - size m / (sqrt(v) + eps), after m and v have been updated.
     """

@@ -66,7 +66,7 @@ def attention_heads(
     *,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """Stands for three `functional.linear`, then `functional.scaled_dot_product_attention`.
+    """Replaces three `functional.linear`, then `functional.scaled_dot_product_attention`.
 
     concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i), on x of shape
     (batch, length, d_model). Of keys and values there are `kv_heads`; None: n_heads. `store` says
@@ -122,7 +122,7 @@ def attention_heads(
 
 
 def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Stands for `functional.scaled_dot_product_attention_backward` and `linear_backward`.
+    """Replaces `functional.scaled_dot_product_attention_backward` and `linear_backward`.
 
     Gradients: dx, then dW and, if there was a bias, db of query, key and value.
     """
@@ -183,7 +183,7 @@ def _loop(qkv, bias, d_head, queries, keys, rectify):  # type: ignore[no-untyped
 
 @leaf(_loop)
 def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rectify: bool) -> Any:
-    """Stands for the sum with b in `functional.linear`, for queries, keys and values at once.
+    """Replaces the sum with b in `functional.linear`, for queries, keys and values at once.
 
     Return the largest |q|^2 and |k|^2 of heads, NaN if there is NaN. There are so many columns of
     queries and of keys. With `rectify` queries below 0 become 0.
@@ -214,7 +214,7 @@ def _turn_loop(qkv, cosine, sine, first, columns):  # type: ignore[no-untyped-de
 
 @leaf(_turn_loop, FUSED)
 def rotary_of_rows(qkv: Array, cosine: Array, sine: Array, first: int, columns: int) -> None:
-    """Stands for `functional.rotary`, and with -sine for `functional.rotary_backward`.
+    """Replaces `functional.rotary`, and with -sine for `functional.rotary_backward`.
 
     Turn the first columns of rows, the first of which is the row `first` of the batch.
     """

@@ -58,7 +58,7 @@ def average_in_tiles(
     window: int | None = None,
     store: bool | None = None,
 ) -> Any:
-    """Stands for `functional.average`, of scores that are computed here, and in tiles.
+    """Replaces `functional.average`, of scores that are computed here, and in tiles.
 
     Write softmax(query key^T + bias) value into `y`, and return a cache. The mask is that of
     `context`.
@@ -117,7 +117,7 @@ def average_in_tiles(
 def average_backward_in_tiles(
     dy: Array, cache: Any, dquery: Array, dkey: Array, dvalue: Array
 ) -> Array | None:
-    """Stands for `functional.average_backward`: write dquery, dkey and dvalue, and return dbias.
+    """Replaces `functional.average_backward`: write dquery, dkey and dvalue, and return dbias.
 
     dquery and dkey come out `UNIT` times too large, because EXP(s) = e^(s / UNIT). The caller
     divides by UNIT together with the scale of the queries. Keys of batch 1 receive the sum over the
@@ -181,7 +181,7 @@ def _loop(p, x, along):  # type: ignore[no-untyped-def]
 
 @leaf(_loop)
 def softmax_backward_of_tile(p: Array, x: Array, along: Array | None) -> None:
-    """Stands for `functional.softmax_backward`: x, which is dp, becomes the gradient of scores.
+    """Replaces `functional.softmax_backward`: x, which is dp, becomes the gradient of scores.
 
     x = p (x - D), where D is `along`, or else sum(p x) over keys.
     """

@@ -35,7 +35,7 @@ def dense_heads(
     causal: bool,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """Stands for `functional.linear` and `functional.dense_synthesizer`, by head.
+    """Replaces `functional.linear` and `functional.dense_synthesizer`, by head.
 
     concat(head_1, ..., head_h), head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i, on x of
     shape (batch, length, d_model). With h = relu(x W1 + b1) the scores are h W2 + b2: the queries
@@ -71,7 +71,7 @@ def dense_heads(
 
 
 def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Stands for `functional.dense_synthesizer_backward` and `functional.linear_backward`.
+    """Replaces `functional.dense_synthesizer_backward` and `functional.linear_backward`.
 
     Gradients: dx, dW1, db1, dW2, db2, dW_value, db_value.
     """

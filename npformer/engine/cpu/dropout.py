@@ -16,7 +16,7 @@ from npformer.functional.dropout import draw_kept
 def dropout(
     x: Array, rate: float, generator: Any = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Stands for `functional.dropout`."""
+    """Replaces `functional.dropout`."""
     checks.floating(x=x)
     checks.rate("rate", rate)
     if generator is None or rate == 0.0:
@@ -27,7 +27,7 @@ def dropout(
 
 
 def dropout_backward(dy: Array, cache: Any) -> Array:
-    """Stands for `functional.dropout_backward`."""
+    """Replaces `functional.dropout_backward`."""
     return dy if cache is None else _scale(dy, *cache)
 
 

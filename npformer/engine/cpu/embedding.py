@@ -24,7 +24,7 @@ gradients are added only to the rows that occur. Otherwise the whole table's are
 
 
 def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
-    """Stands for `functional.embedding`."""
+    """Replaces `functional.embedding`."""
     known = type(ids) is np.ndarray and ids.dtype.kind in "iu" and table.ndim == 2
     if not known or (ids.size and (ids.min() < 0 or ids.max() >= len(table))):
         check_embedding(ids, table)  # it says what is wrong, and takes longer
@@ -35,7 +35,7 @@ def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Arra
 
 
 def embedding_backward(dy: Array, cache: Any) -> Array:
-    """Stands for `functional.embedding_backward`.
+    """Replaces `functional.embedding_backward`.
 
     Looking up is a product with a matrix that has a single 1 in each row, at the token's id. The
     gradient is its transpose times dy, which SciPy computes many times as fast as `add.at`.
@@ -64,7 +64,7 @@ def _loop(total, ids, dy):  # type: ignore[no-untyped-def]
 
 @leaf(_loop)
 def add_to_rows(total: Array, ids: Array, dy: Array) -> None:
-    """Stands for `functional.embedding_backward`, added to `total`, the gradient of a table.
+    """Replaces `functional.embedding_backward`, added to `total`, the gradient of a table.
 
     It touches only the rows that were looked up. ids are (n,), and dy is (n, d_model). The rows get
     the numbers that `embedding_backward` would add, bit for bit: tokens of the same id are summed

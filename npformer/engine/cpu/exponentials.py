@@ -191,7 +191,7 @@ def exponentiate(
     divide: bool,
     sums: Array,
 ) -> None:
-    """Stands for `functional.softmax` of a tile, up to the division if not `divide`.
+    """Replaces `functional.softmax` of a tile, up to the division if not `divide`.
 
     Make exponentials of the scores in a tile, and write the sums of their rows into `sums`.
 

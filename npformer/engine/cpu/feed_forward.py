@@ -18,7 +18,7 @@ from npformer.functional.linear import check_linear
 def feed_forward(
     x: Array, W1: Array, b1: Array, W2: Array, b2: Array, activation: str, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Stands for `functional.linear` twice, and in between an activation's pair.
+    """Replaces `functional.linear` twice, and in between an activation's pair.
 
     activation(x W1 + b1) W2 + b2, for a name in `ACTIVATIONS`.
     """
@@ -50,7 +50,7 @@ def feed_forward(
 def feed_forward_backward(
     dy: Array, cache: Any, *, of_input: bool = True
 ) -> tuple[Array | None, Array, Array, Array, Array]:
-    """Stands for `functional.linear_backward` twice, and in between that of an activation.
+    """Replaces `functional.linear_backward` twice, and in between that of an activation.
 
     Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`.
     """

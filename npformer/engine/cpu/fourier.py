@@ -22,7 +22,7 @@ length."""
 
 
 def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
-    """Stands for `functional.fourier_mixing`.
+    """Replaces `functional.fourier_mixing`.
 
     For real x the transform at (-l, -k) is the complex conjugate of that at (l, k), so their real
     parts are equal: `rfft` computes the rows up to length / 2, and the rest is copied from there,
@@ -65,6 +65,6 @@ def matrices(length: int, d: int, dtype: Any) -> tuple[Array, Array]:
 
 
 def fourier_mixing_backward(dy: Array, cache: Any) -> Array:
-    """Stands for `functional.fourier_mixing_backward`: the same transform, of dy."""
+    """Replaces `functional.fourier_mixing_backward`: the same transform, of dy."""
     dx, _ = fourier_mixing(dy, context=cache)
     return dx

@@ -32,7 +32,7 @@ def gated_feed_forward(
     activation: str,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """Stands for `functional.gated`, with biases, for a name in `ACTIVATIONS`."""
+    """Replaces `functional.gated`, with biases, for a name in `ACTIVATIONS`."""
     if not map_fits(x, W_gate, b_gate):
         check_linear(x, W_gate, b_gate)
     activate, keep, (d, d_ff) = ACTIVATIONS[activation], context.keep, W_gate.shape
@@ -65,7 +65,7 @@ def gated_feed_forward(
 
 
 def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Stands for `functional.gated_backward`, with biases.
+    """Replaces `functional.gated_backward`, with biases.
 
     Gradients: dx, then dW and, if there was a bias, db of gate, up and down.
     """
@@ -113,7 +113,7 @@ def _loop(gate, up, b, hidden):  # type: ignore[no-untyped-def]
 
 @leaf(_loop, FUSED)
 def gated_product(gate: Array, up: Array, b: Array, hidden: Array) -> None:
-    """Stands for the product in `functional.gated`.
+    """Replaces the product in `functional.gated`.
 
     Add b to rows of `up`, and write gate * up into `hidden`.
     """
@@ -138,7 +138,7 @@ def _backward_loop(dup, gate, up, slope, dgate):  # type: ignore[no-untyped-def]
 def gated_product_backward(
     dup: Array, gate: Array, up: Array, slope: Array | None, dgate: Array
 ) -> None:
-    """Stands for the product's backward pass in `functional.gated_backward`.
+    """Replaces the product's backward pass in `functional.gated_backward`.
 
     Turn the gradient of the product, in `dup`, into those of its factors.
 

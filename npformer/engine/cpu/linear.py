@@ -17,7 +17,7 @@ from npformer.functional.linear import check_linear
 def linear(
     x: Array, W: Array, b: Array | None = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Stands for `functional.linear`."""
+    """Replaces `functional.linear`."""
     if not map_fits(x, W, b):
         check_linear(x, W, b)
     rows = x.reshape(-1, W.shape[0])
@@ -35,7 +35,7 @@ def linear(
 
 
 def linear_backward(dy: Array, cache: Any, *, of_input: bool = True) -> tuple[Array | None, ...]:
-    """Stands for `functional.linear_backward`; dx is None if not `of_input`."""
+    """Replaces `functional.linear_backward`; dx is None if not `of_input`."""
     rows, W, has_bias, x_shape, context = cache
     drows = dy.reshape(-1, W.shape[1])
     dx = gradient_of_input(drows, W, context).reshape(x_shape) if of_input else None
@@ -44,7 +44,7 @@ def linear_backward(dy: Array, cache: Any, *, of_input: bool = True) -> tuple[Ar
 
 
 def gradient_of_input(dy: Array, W: Array, context: EngineContext) -> Array:
-    """Stands for `functional.linear_backward`, for dx alone; dy is (rows, outputs)."""
+    """Replaces `functional.linear_backward`, for dx alone; dy is (rows, outputs)."""
     dx = context.empty((len(dy), len(W)), W)
 
     def compute(part: slice) -> None:
@@ -55,7 +55,7 @@ def gradient_of_input(dy: Array, W: Array, context: EngineContext) -> Array:
 
 
 def gradients_of_map(dy: Array, x: Array, context: EngineContext) -> tuple[Array, Array]:
-    """Stands for `functional.linear_backward`, for dW and db; dy and x are (rows, features)."""
+    """Replaces `functional.linear_backward`, for dW and db; dy and x are (rows, features)."""
     d_in, d_out = x.shape[1], dy.shape[1]
     dW, db = context.empty((d_in, d_out), x), np.empty(d_out, x.dtype)
 

@@ -22,7 +22,7 @@ SURE = 1.5
 def softmax_cross_entropy(
     logits: Array, labels: Array, label_smoothing: float = 0.0, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Stands for `functional.softmax_cross_entropy`, without weights.
+    """Replaces `functional.softmax_cross_entropy`, without weights.
 
     With z = logits - max, and s for the smoothing, the loss of a label is
     log sum_k exp(z_k) - (1 - s) z_label - s mean(z).
@@ -74,7 +74,7 @@ def _loop(rows, top, right, smoothing, p, losses):  # type: ignore[no-untyped-de
 def softmax_cross_entropy_of_rows(
     rows: Array, top: Array, right: Array, smoothing: float, p: Array, losses: Array
 ) -> None:
-    """Stands for `functional.softmax_cross_entropy` of rows, before their losses are averaged.
+    """Replaces `functional.softmax_cross_entropy` of rows, before their losses are averaged.
 
     Write the probabilities of each row into p, and its loss into `losses`.
     """
@@ -94,7 +94,7 @@ def softmax_cross_entropy_of_rows(
 
 
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
-    """Stands for `functional.softmax_cross_entropy_backward`."""
+    """Replaces `functional.softmax_cross_entropy_backward`."""
     p, right, counted, losses, total, smoothing, shape, context = cache
     dlogits = context.empty(p.shape, p)
     share = float(dloss) / total
@@ -140,7 +140,7 @@ def softmax_cross_entropy_backward_of_rows(
     smoothing: float,
     dlogits: Array,
 ) -> None:
-    """Stands for `functional.softmax_cross_entropy_backward` of rows.
+    """Replaces `functional.softmax_cross_entropy_backward` of rows.
 
     Write share (p - q) of the rows that are counted into `dlogits`, and 0 of the others. Without
     smoothing a loss is -log p, so that p - 1 is expm1(-loss), with all its digits.

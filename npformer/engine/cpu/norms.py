@@ -29,7 +29,7 @@ from npformer.functional.layer_norm import check_layer_norm
 def layer_norm(
     x: Array, gamma: Array, beta: Array | None, eps: float = 1e-5, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Stands for `functional.layer_norm`.
+    """Replaces `functional.layer_norm`.
 
     With c = x - mean(x), centred twice, as there, and r^2 = |c|^2 + d eps, the normalised row is
     sqrt(d) u with u = c / r: one square root for each row, and the factor sqrt(d) goes into gamma.
@@ -40,7 +40,7 @@ def layer_norm(
 def rms_norm(
     x: Array, gamma: Array, eps: float = 1e-5, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Stands for `functional.rms_norm`, the same with c = x."""
+    """Replaces `functional.rms_norm`, the same with c = x."""
     return _norm_of_sum(x, None, gamma, None, eps, context, centred=False)
 
 
@@ -53,7 +53,7 @@ def residual_norm(
     rate: float,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """Stands for `functional.dropout` of y, x + y, and `functional.layer_norm` of the sum.
+    """Replaces `functional.dropout` of y, x + y, and `functional.layer_norm` of the sum.
 
     z = layer_norm(x + dropout(y)), without an array for the sum.
     """
@@ -68,7 +68,7 @@ def residual_norm(
 
 
 def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, ...]:
-    """Stands for `functional.layer_norm_backward`, then `functional.dropout_backward`.
+    """Replaces `functional.layer_norm_backward`, then `functional.dropout_backward`.
 
     Gradients: dx, dy, dgamma and, if there is a beta, dbeta. Without dropout dx and dy are the same
     array.
@@ -174,7 +174,7 @@ def norm_rows(
     lengths: Array,
     z: Array,
 ) -> None:
-    """Stands for `functional.layer_norm` of rows x + y, or `functional.rms_norm`.
+    """Replaces `functional.layer_norm` of rows x + y, or `functional.rms_norm`.
 
     Write u, r and z = u scale + beta into `units`, `lengths` and z. Without a backward pass `units`
     may be None.
@@ -200,7 +200,7 @@ def norm_rows(
 
 
 def norm_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Stands for `functional.layer_norm_backward` and `functional.rms_norm_backward`.
+    """Replaces `functional.layer_norm_backward` and `functional.rms_norm_backward`.
 
     In the latter mean(g) is 0. With g = dy scale, dx = (g - mean(g) - u (u . g)) / r. Both
     projections of g are products: mean(g) is dy @ scale / d, and u . g is (dy u) @ scale, where the
@@ -250,7 +250,7 @@ def norm_rows_backward(
     dx: Array,
     sums: Array,
 ) -> None:
-    """Stands for `functional.layer_norm_backward` of rows, or `functional.rms_norm_backward`.
+    """Replaces `functional.layer_norm_backward` of rows, or `functional.rms_norm_backward`.
 
     Write the gradient of x into dx, and add those of scale and beta to `sums`, (2, d).
     """

@@ -28,7 +28,7 @@ def attention_of_one(
     state: State,
     context: Context,
 ) -> tuple[Array, State]:
-    """Stands for `functional.linear` and `functional.scaled_dot_product_attention`.
+    """Replaces `functional.linear` and `functional.scaled_dot_product_attention`.
 
     Return the heads side by side, (batch, 1, n_heads d_head), and the new state. Queries that share
     a head of keys are columns of one product. The division by the sum of the exponentials comes

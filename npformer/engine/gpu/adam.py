@@ -24,7 +24,7 @@ def adam_update_kernel(
     eps: float,
     weight_decay: float = 0.0,
 ) -> None:
-    """Stands for `optim.adam_update`."""
+    """Replaces `optim.adam_update`."""
     step_size, scaled_eps, shrink = adam_numbers(t, lr, betas, eps, weight_decay)
     beta1, beta2 = betas
     written = (theta, m, v)
@@ -51,7 +51,7 @@ def adam_update_kernel(
 
 
 def clip_by_global_norm_kernel(flat: Array, max_norm: float) -> Array:
-    """Stands for `optim.clip_by_global_norm` of a flat buffer; the host does not wait."""
+    """Replaces `optim.clip_by_global_norm` of a flat buffer; the host does not wait."""
     xp = array_module(flat)
     n = flat.size
     blocks = min(SQUARES, max(per_entry(n, per_thread=4)[0], 1))

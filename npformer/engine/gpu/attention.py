@@ -57,7 +57,7 @@ def attention_heads(
     store: bool | None,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """Stands for three `functional.linear`, then `functional.scaled_dot_product_attention`.
+    """Replaces three `functional.linear`, then `functional.scaled_dot_product_attention`.
 
     concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i), on x of shape
     (batch, length, d_model). `store` says whether to keep the weights for the backward pass; None
@@ -88,7 +88,7 @@ def attention_heads(
 
 
 def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Stands for `functional.scaled_dot_product_attention_backward` and `linear_backward`.
+    """Replaces `functional.scaled_dot_product_attention_backward` and `linear_backward`.
 
     Gradients: dx, then dW and db of query, key and value.
     """
@@ -138,7 +138,7 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 def _weights(
     query: Array, key_turned: Array, piece: Piece, sizes: Sizes, mask: Array | None, causal: bool
 ) -> Array:
-    """Stands for `functional.softmax` of Q K^T, of some heads, or of some queries of one."""
+    """Replaces `functional.softmax` of Q K^T, of some heads, or of some queries of one."""
     (batch, _, length, _), (heads, queries) = sizes, piece
     scores = _part(query, heads, queries) @ _part(key_turned, heads)
     head = heads if isinstance(heads, int) else heads.start or 0

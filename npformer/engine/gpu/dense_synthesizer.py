@@ -34,7 +34,7 @@ def dense_heads(
     causal: bool,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """Stands for `functional.linear` and `functional.dense_synthesizer`, by head.
+    """Replaces `functional.linear` and `functional.dense_synthesizer`, by head.
 
     concat(head_1, ..., head_h), head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i, on x of
     shape (batch, length, d_model).
@@ -59,7 +59,7 @@ def dense_heads(
 
 
 def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Stands for `functional.dense_synthesizer_backward` and `functional.linear_backward`.
+    """Replaces `functional.dense_synthesizer_backward` and `functional.linear_backward`.
 
     Gradients: dx, dW1, db1, dW2, db2, dW_value, db_value.
     """

@@ -109,7 +109,7 @@ def mask_on_device(shape: tuple[int, ...], rate: float, generator: Any, referenc
 def dropout(
     x: Array, rate: float, generator: Any = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Stands for `functional.dropout`; the generator may be a `DeviceGenerator`."""
+    """Replaces `functional.dropout`; the generator may be a `DeviceGenerator`."""
     checks.floating(x=x)
     checks.rate("rate", rate)
     if generator is None or rate == 0.0:
@@ -120,7 +120,7 @@ def dropout(
 
 
 def dropout_backward(dy: Array, cache: Any) -> Array:
-    """Stands for `functional.dropout_backward`."""
+    """Replaces `functional.dropout_backward`."""
     return dy if cache is None else _drop(dy, *cache)
 
 

@@ -14,12 +14,12 @@ RUN = 64
 
 
 def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
-    """Stands for `functional.embedding` as it is: a lookup is one launch."""
+    """Replaces `functional.embedding` as it is: a lookup is one launch."""
     return F.embedding(ids, table)
 
 
 def embedding_backward(dy: Array, cache: Any) -> Array:
-    """Stands for `functional.embedding_backward`."""
+    """Replaces `functional.embedding_backward`."""
     ids, (vocab_size, width) = cache
     xp = array_module(dy)
     rows = contiguous(dy)

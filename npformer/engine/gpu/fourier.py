@@ -10,7 +10,7 @@ FOURIER = Source("fourier")
 
 
 def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
-    """Stands for `functional.fourier_mixing`.
+    """Replaces `functional.fourier_mixing`.
 
     `rfft2` is `rfft` over the features and `fft` over the sequence in one plan of cuFFT, with
     half the memory of `fft2` and without the copy that `fft` makes for an axis that is not last.
@@ -28,6 +28,6 @@ def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
 
 
 def fourier_mixing_backward(dy: Array, cache: Any) -> Array:
-    """Stands for `functional.fourier_mixing_backward`: the same transform, of dy."""
+    """Replaces `functional.fourier_mixing_backward`: the same transform, of dy."""
     dx, _ = fourier_mixing(dy, context=cache)
     return dx

@@ -28,7 +28,7 @@ def rows_to_heads(
     relu: bool = False,
     mask: Array | None = None,
 ) -> tuple[list[Array], list[Array]]:
-    """Stands for `functional.split_heads`, in the orders that products read.
+    """Replaces `functional.split_heads`, in the orders that products read.
 
     Split rows (batch * length, parts * heads * d_head) into heads, in the requested orders. Returns
     three plain parts, and the three of them turned; None for what was not requested.
@@ -81,7 +81,7 @@ def heads_to_rows(
     turned: tuple[int, ...] = (),
     scale: float = 1.0,
 ) -> Array:
-    """Stands for `functional.merge_heads`: put heads side by side again, as before `rows_to_heads`.
+    """Replaces `functional.merge_heads`: put heads side by side again, as before `rows_to_heads`.
 
     `turned` lists the parts that are turned. The first part is multiplied by `scale`.
     """
@@ -113,7 +113,7 @@ def softmax_of_scores(
     bias: Array | None = None,
     first: int = 0,
 ) -> None:
-    """Stands for `functional.softmax`, in place, with mask, bias and causal order.
+    """Replaces `functional.softmax`, in place, with mask, bias and causal order.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def softmax_of_scores(
 
 
 def softmax_backward_in_place(weights: Array, dweights: Array) -> None:
-    """Stands for `functional.softmax_backward`, in place.
+    """Replaces `functional.softmax_backward`, in place.
 
     Turn the gradient of the weights into that of the scores.
     """

@@ -12,7 +12,7 @@ from npformer.functional.linear import check_linear
 def linear(
     x: Array, W: Array, b: Array | None = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Stands for `functional.linear`."""
+    """Replaces `functional.linear`."""
     check_linear(x, W, b)
     rows = x.reshape(-1, W.shape[0])
     y = rows @ W
@@ -22,7 +22,7 @@ def linear(
 
 
 def linear_backward(dy: Array, cache: Any, *, of_input: bool = True) -> tuple[Array | None, ...]:
-    """Stands for `functional.linear_backward`; dx is None if not `of_input`."""
+    """Replaces `functional.linear_backward`; dx is None if not `of_input`."""
     rows, W, has_bias, x_shape = cache
     drows = contiguous(dy).reshape(-1, W.shape[1])
     dx = (drows @ W.T).reshape(x_shape) if of_input else None

@@ -16,7 +16,7 @@ MEAN = 1024
 def softmax_cross_entropy(
     logits: Array, labels: Array, label_smoothing: float = 0.0, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Stands for `functional.softmax_cross_entropy`.
+    """Replaces `functional.softmax_cross_entropy`.
 
     Labels on a GPU are not checked, because the host would have to wait. A label out of range
     makes the loss NaN.
@@ -50,7 +50,7 @@ def softmax_cross_entropy(
 
 
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
-    """Stands for `functional.softmax_cross_entropy_backward`."""
+    """Replaces `functional.softmax_cross_entropy_backward`."""
     logits, labels, saved, share, smoothing = cache
     n_classes = logits.shape[-1]
     if not isinstance(dloss, float | int):

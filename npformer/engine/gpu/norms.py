@@ -15,12 +15,12 @@ NORMS = Source("norms")
 def layer_norm(
     x: Array, gamma: Array, beta: Array, eps: float = 1e-5, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Stands for `functional.layer_norm`."""
+    """Replaces `functional.layer_norm`."""
     return residual_norm(x, None, gamma, beta, eps, 0.0, context)
 
 
 def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
-    """Stands for `functional.layer_norm_backward`."""
+    """Replaces `functional.layer_norm_backward`."""
     dx, _, dgamma, dbeta = residual_norm_backward(dy, cache)
     return dx, dgamma, dbeta
 
@@ -28,7 +28,7 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
 def residual_norm(
     x: Array, y: Any, gamma: Array, beta: Array, eps: float, rate: float, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Stands for `functional.dropout` of y, x + y, and `functional.layer_norm` of the sum.
+    """Replaces `functional.dropout` of y, x + y, and `functional.layer_norm` of the sum.
 
     z = layer_norm(x + dropout(y)), or without y layer_norm(x).
     """
@@ -65,7 +65,7 @@ def residual_norm(
 
 
 def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, Array]:
-    """Stands for `functional.layer_norm_backward`, then `functional.dropout_backward`.
+    """Replaces `functional.layer_norm_backward`, then `functional.dropout_backward`.
 
     Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are the same array.
     """

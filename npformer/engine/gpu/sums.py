@@ -31,7 +31,7 @@ class Columns:
 
 
 def column_sums(x: Array) -> Array:
-    """Stands for the sum that is db in `functional.linear_backward`.
+    """Replaces the sum that is db in `functional.linear_backward`.
 
     Return the sums over the rows of each matrix: (..., rows, width) -> (..., width).
 

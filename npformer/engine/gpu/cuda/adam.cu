@@ -1,6 +1,6 @@
 // Adam over a flat buffer, and clipping, in one pass over memory each.
 
-// Stands for optim.adam_update.
+// Replaces optim.adam_update.
 extern "C" __global__ void adam_update(
     real* theta, const real* g, real* m, real* v, real step_size, real beta1, real one_minus_beta1,
     real beta2, real root_of_one_minus_beta2, real eps, real shrink, index_t n) {
@@ -21,7 +21,7 @@ extern "C" __global__ void adam_update(
 #define SMALL real(8.470329472543003e-22)  // 2^-70
 #define LARGE real(1180591620717411303424.0)  // 2^70
 
-// Stands for the norm in optim.clip_by_global_norm: a first pass.
+// Replaces the norm in optim.clip_by_global_norm: a first pass.
 extern "C" __global__ void sums_of_squares(const real* g, real* sums, index_t n) {
     const index_t step = index_t(gridDim.x) * blockDim.x;
     real sum = 0, of_small = 0;
@@ -36,7 +36,7 @@ extern "C" __global__ void sums_of_squares(const real* g, real* sums, index_t n)
     sums[gridDim.x + blockIdx.x] = of_small;
 }
 
-// Stands for the norm and its factor in optim.clip_by_global_norm: the second pass.
+// Replaces the norm and its factor in optim.clip_by_global_norm: the second pass.
 // One block: the norm, and the factor for every entry. If the norm is not finite, the factor is NaN.
 extern "C" __global__ void clipping_factor(
     const real* sums, real max_norm, real* norm, real* factor, index_t n) {
@@ -53,7 +53,7 @@ extern "C" __global__ void clipping_factor(
     else *factor = wanted > real(1) ? real(1) : wanted;
 }
 
-// Stands for the product in optim.clip_by_global_norm.
+// Replaces the product in optim.clip_by_global_norm.
 extern "C" __global__ void multiply_by_factor(real* g, const real* factor, index_t n) {
     const index_t i = index_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < n) g[i] *= *factor;

@@ -3,7 +3,7 @@
 // A label of -1 means no label. Any other label that is not a class makes the loss NaN, because a kernel
 // cannot raise an error. logits are (rows, classes).
 
-// Stands for functional.softmax_cross_entropy of rows.
+// Replaces functional.softmax_cross_entropy of rows.
 // losses is (rows,): the row's loss. saved is (rows, 2): the row's largest logit, and the logarithm of the
 // sum of exponentials after that logit is subtracted. They stay two numbers, because their sum would lose
 // the digits of the small one.
@@ -39,7 +39,7 @@ extern "C" __global__ void softmax_cross_entropy(
     losses[blockIdx.x] = loss;
 }
 
-// Stands for the mean in functional.softmax_cross_entropy.
+// Replaces the mean in functional.softmax_cross_entropy.
 // One block: the mean over the labels and 1 / their number, or 0 and 1 if there are no labels.
 extern "C" __global__ void mean_over_labels(
     const real* losses, const index_t* labels, real* loss, real* share, index_t rows) {
@@ -55,7 +55,7 @@ extern "C" __global__ void mean_over_labels(
     *share = real(1) / n;
 }
 
-// Stands for functional.softmax_cross_entropy_backward.
+// Replaces functional.softmax_cross_entropy_backward.
 // dlogits = (p - q) dloss / number of labels, where q is the smoothed label; 0 without a label.
 extern "C" __global__ void softmax_cross_entropy_backward(
     const real* logits, const index_t* labels, const real* saved, const real* share, real dloss,

@@ -24,7 +24,7 @@ __device__ Words philox(unsigned long long position, unsigned long long draw, un
     return c;
 }
 
-// Stands for the draw in functional.dropout.
+// Replaces the draw in functional.dropout.
 // Entry i of a part that begins with entry `first` of the whole mask is kept if the word of entry
 // first + i is at least `threshold`, which is rate * 2^32. A thread has four entries of the whole.
 extern "C" __global__ void draw_kept(
@@ -37,7 +37,7 @@ extern "C" __global__ void draw_kept(
         if (begin + j >= 0 && begin + j < n) kept[begin + j] = w.of[j] >= threshold;
 }
 
-// Stands for `random` of NumPy's generators, from which functional.dropout may draw.
+// Replaces `random` of NumPy's generators, from which functional.dropout may draw.
 // Uniform numbers in [0, 1): the upper 24 bits of a word, which float32 holds exactly.
 extern "C" __global__ void draw_uniform(
     real* uniform, index_t n, index_t first, index_t draw, index_t seed) {
@@ -50,7 +50,7 @@ extern "C" __global__ void draw_uniform(
             uniform[begin + j] = real(w.of[j] >> 8) * real(5.9604644775390625e-08);  // 2^-24
 }
 
-// Stands for functional.dropout and functional.dropout_backward, after the draw.
+// Replaces functional.dropout and functional.dropout_backward, after the draw.
 extern "C" __global__ void dropout(const real* x, const bool* kept, real scale, real* y, index_t n) {
     const index_t i = index_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < n) y[i] = kept[i] ? x[i] * scale : real(0);

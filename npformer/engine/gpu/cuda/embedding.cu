@@ -10,7 +10,7 @@
 
 #define RUN 64
 
-// Stands for functional.embedding_backward, within blocks.
+// Replaces functional.embedding_backward, within blocks.
 extern "C" __global__ void embedding_backward_of_runs(
     const index_t* ids, const index_t* order, const real* dy, real* dtable, real* edges, index_t n,
     index_t width, index_t vocab_size) {
@@ -45,7 +45,7 @@ extern "C" __global__ void embedding_backward_of_runs(
     }
 }
 
-// Stands for functional.embedding_backward, across their edges.
+// Replaces functional.embedding_backward, across their edges.
 extern "C" __global__ void embedding_backward_of_edges(
     const index_t* ids, const index_t* order, const real* edges, real* dtable, index_t n,
     index_t width, index_t vocab_size) {

@@ -72,35 +72,35 @@ __device__ void bias_activation(
     }
 }
 
-// Stands for functional.relu after a bias.
+// Replaces functional.relu after a bias.
 extern "C" __global__ void bias_relu(
     real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
     index_t keep) {
     bias_activation<Relu>(before, bias, hidden, rows, width, rows_of_group, keep);
 }
 
-// Stands for functional.gelu after a bias.
+// Replaces functional.gelu after a bias.
 extern "C" __global__ void bias_gelu(
     real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
     index_t keep) {
     bias_activation<Gelu>(before, bias, hidden, rows, width, rows_of_group, keep);
 }
 
-// Stands for functional.gelu with tanh after a bias.
+// Replaces functional.gelu with tanh after a bias.
 extern "C" __global__ void bias_gelu_tanh(
     real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
     index_t keep) {
     bias_activation<GeluTanh>(before, bias, hidden, rows, width, rows_of_group, keep);
 }
 
-// Stands for functional.silu after a bias.
+// Replaces functional.silu after a bias.
 extern "C" __global__ void bias_silu(
     real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
     index_t keep) {
     bias_activation<Silu>(before, bias, hidden, rows, width, rows_of_group, keep);
 }
 
-// Stands for functional.tanh after a bias.
+// Replaces functional.tanh after a bias.
 extern "C" __global__ void bias_tanh(
     real* before, const real* bias, real* hidden, index_t rows, index_t width, index_t rows_of_group,
     index_t keep) {
@@ -128,13 +128,13 @@ __device__ void activation_backward(
     if (sums) sums[group * width + column] = sum;
 }
 
-// Stands for functional.relu_backward; saved is hidden.
+// Replaces functional.relu_backward; saved is hidden.
 extern "C" __global__ void relu_backward(
     real* dhidden, const real* saved, real* sums, index_t rows, index_t width, index_t rows_of_group) {
     activation_backward<true>(dhidden, saved, sums, rows, width, rows_of_group);
 }
 
-// Stands for functional.gelu_backward, silu_backward and tanh_backward; saved is the derivative.
+// Replaces functional.gelu_backward, silu_backward and tanh_backward; saved is the derivative.
 extern "C" __global__ void smooth_activation_backward(
     real* dhidden, const real* saved, real* sums, index_t rows, index_t width, index_t rows_of_group) {
     activation_backward<false>(dhidden, saved, sums, rows, width, rows_of_group);

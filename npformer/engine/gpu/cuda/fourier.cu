@@ -1,4 +1,4 @@
-// Stands for functional.fourier_mixing, after the transform.
+// Replaces functional.fourier_mixing, after the transform.
 // The real part of a transform, read from half of it, one block per row.
 //
 // spectrum is (n, length, width / 2 + 1), in pairs of real and imaginary part. For real input the

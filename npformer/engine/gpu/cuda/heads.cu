@@ -34,7 +34,7 @@ __device__ Square square_of_block(index_t batch, index_t heads, index_t length, 
     return s;
 }
 
-// Stands for functional.split_heads.
+// Replaces functional.split_heads.
 // Each part is written plain, turned, both, or not at all: a null pointer leaves an order out. First its
 // bias is added. Part 0 is then multiplied by `scale`, and if `relu` its negative entries become 0. The
 // other parts become 0 at padding, which may hold anything: 0 * NaN would reach other tokens.
@@ -75,7 +75,7 @@ extern "C" __global__ void rows_to_heads(
     }
 }
 
-// Stands for functional.merge_heads.
+// Replaces functional.merge_heads.
 // Undoes rows_to_heads. Bit p of `turned` says that part p is turned. Part 0 is multiplied by `scale`.
 extern "C" __global__ void heads_to_rows(
     const real* from0, const real* from1, const real* from2, index_t turned, real scale, real* rows,

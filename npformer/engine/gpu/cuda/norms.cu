@@ -2,7 +2,7 @@
 //
 // y is null if there is nothing to add, kept is null if nothing is dropped.
 
-// Stands for functional.dropout of y, x + y, and functional.layer_norm of the sum.
+// Replaces functional.dropout of y, x + y, and functional.layer_norm of the sum.
 // normalised may be z if no backward pass follows.
 extern "C" __global__ void residual_norm(
     const real* x, const real* y, const bool* kept, real scale, const real* gamma, const real* beta,
@@ -36,7 +36,7 @@ extern "C" __global__ void residual_norm(
     if (threadIdx.x == 0) inverse_std[blockIdx.x] = inverse;
 }
 
-// Stands for functional.layer_norm_backward, for dx, then functional.dropout_backward.
+// Replaces functional.layer_norm_backward, for dx, then functional.dropout_backward.
 // With g = dz gamma: dsum = (g - mean(g) - n mean(g n)) inverse_std, and dy = dsum where y was kept.
 extern "C" __global__ void residual_norm_backward(
     const real* dz, const real* normalised, const real* inverse_std, const real* gamma,
@@ -60,7 +60,7 @@ extern "C" __global__ void residual_norm_backward(
     }
 }
 
-// Stands for functional.layer_norm_backward, for dgamma and dbeta.
+// Replaces functional.layer_norm_backward, for dgamma and dbeta.
 // Sums over the rows of a group, (groups, 2, width): for the gradient of gamma, then for that of beta.
 extern "C" __global__ void residual_norm_backward_of_parameters(
     const real* dz, const real* normalised, real* sums, index_t rows, index_t width,

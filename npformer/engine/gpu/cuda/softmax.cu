@@ -4,7 +4,7 @@
 // mask is (batch, keys), bias is (heads, bias_width) of which the first `keys` columns are used; both
 // may be null. A row that sees no key becomes 0.
 
-// Stands for functional.softmax.
+// Replaces functional.softmax.
 extern "C" __global__ void masked_softmax(
     real* scores, const real* bias, index_t bias_width, const bool* mask, index_t batch,
     index_t queries, index_t keys, index_t first, index_t causal) {
@@ -38,7 +38,7 @@ extern "C" __global__ void masked_softmax(
     }
 }
 
-// Stands for functional.softmax_backward.
+// Replaces functional.softmax_backward.
 // dscores = p (dp - sum(dp p)), written over dp.
 extern "C" __global__ void softmax_backward(const real* weights, real* dweights, index_t keys) {
     const real* p = weights + index_t(blockIdx.x) * keys;

@@ -3,7 +3,7 @@
 // x is (n, rows, width), out is (n, groups, width): entry (i, g, c) is the sum over the rows of group g.
 // A second launch takes the groups as rows and adds them up.
 
-// Stands for the sum that is db in functional.linear_backward.
+// Replaces the sum that is db in functional.linear_backward.
 extern "C" __global__ void column_sums(
     const real* x, real* out, index_t rows, index_t width, index_t groups, index_t rows_of_group) {
     const index_t tiles = (width + blockDim.x - 1) / blockDim.x;
