@@ -25,7 +25,7 @@ from npformer.core import (
     to_numpy,
     use_precision,
 )
-from npformer.engine.trusted_kernels import CHECK_VARIABLE, describe_verdict, verdict
+from npformer.engine.trusted_kernels import CHECK_VARIABLE, describe_verdict, kernel_verdict
 from npformer.models import EncoderConfig
 from npformer.models.trainable import SequenceClassifier
 from npformer.training.distributed import Communicator
@@ -173,7 +173,7 @@ def _kernels() -> Iterator[Finding]:
     for dtype, precision in (("float32", "float32"), ("float32", "tf32"), ("float64", "float32")):
         try:
             with use_precision(precision):
-                comparison = verdict(dtype, precision, again=True)
+                comparison = kernel_verdict(dtype, precision, again=True)
         except ValueError:  # this GPU has no TF32
             continue
         if comparison["seconds"] is None and not comparison["problems"]:

@@ -1,14 +1,19 @@
-"""The engine runs a model fast: kernels for CPU and GPU, threads. Others reach it through `fast`.
+"""The engine makes models fast, with kernels for CPU and GPU and with threads: see `fast`.
 
-A model as written computes with the pairs of `npformer.functional`. Its fast version is the same
-tree of layers with other forward and backward passes, which call kernels: functions in `cpu` and
-`gpu` that compute the same as a pair, for NumPy's or CuPy's arrays. A `Workspace` lends them memory
-and reuses it. A `Team` shares a batch among threads.
+A plain model computes with the pairs of `npformer.functional`. Its fast version is the same tree of
+layers with other forward and backward passes, which call kernels: functions in `cpu` and `gpu` that
+compute the same as a pair, for arrays of NumPy or CuPy. A `Workspace` lends memory to kernels and
+reuses it. A `Team` shares a batch among threads.
 """
 
 from npformer.core.dispatch import enabled, use_kernels
-from npformer.engine import fast_layers, fast_linear, fast_mixers, fast_models  # they fill TABLE
-from npformer.engine import updates as updates  # it registers the optimizer's kernels
+from npformer.engine import (  # they fill the table
+    fast_layers,
+    fast_linear,
+    fast_mixers,
+    fast_models,
+)
+from npformer.engine import updates as updates  # registers the optimizer's kernels
 from npformer.engine.context import EngineContext
 from npformer.engine.twins import fast, has_twin
 from npformer.engine.workspace import Workspace

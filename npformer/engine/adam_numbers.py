@@ -1,4 +1,4 @@
-"""The numbers of a step of Adam that both kernels take, for NumPy's and for CuPy's arrays."""
+"""The numbers of an Adam step that the kernels for NumPy and for CuPy both take."""
 
 import math
 
@@ -8,8 +8,8 @@ def adam_numbers(
 ) -> tuple[float, float, float]:
     """Return (size, eps, shrink) with theta = shrink theta - size m / (sqrt(v) + eps) at step t.
 
-    This is the step of `npformer.Adam`, numerator and denominator times sqrt(1 - beta2^t): it
-    divides once where the formula divides three times.
+    This is the step of `npformer.Adam` with numerator and denominator multiplied by
+    sqrt(1 - beta2^t): it divides once where the formula divides three times.
     """
     beta1, beta2 = betas
     root = math.sqrt(1.0 - math.pow(beta2, t))

@@ -1,4 +1,4 @@
-"""How BLAS is held to one thread while npformer shares out the cores itself."""
+"""Limit BLAS to one thread while npformer's own threads use the cores."""
 
 import os
 import threading
@@ -6,17 +6,18 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 BLAS_SECONDS = 0.012
-"""A batch that costs at least this much gains from several BLAS threads, if one worker has it."""
+"""A batch that costs at least this much gains from several BLAS threads, in a single worker."""
 
 
 class BlasLimit:
-    """The limit of this process: one BLAS thread as long as there is a holder.
+    """The limit of this process: one BLAS thread as long as somebody holds the limit.
 
     The first holder sets the limit, and the last one to leave restores the numbers of threads.
 
     An interrupt, a signal handler or the garbage collector may stop or enter these methods between
-    any two of their lines. Therefore the lock is reentrant, a method may begin anew where another
-    call of it has stopped, and what an interrupt has cut off is done again before it goes on.
+    any two of their lines. Therefore the lock is reentrant, a method may start again where another
+    call of it has stopped, and what an interrupt has cut off is repeated before the interrupt is
+    raised again.
 
     Attributes
     ----------

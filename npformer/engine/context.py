@@ -1,4 +1,4 @@
-"""The engine's `Context`, which also has memory to lend and threads to share a kernel's call."""
+"""The engine's `Context`, with memory to lend and threads that share a kernel's call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _set_field = object.__setattr__
 
 @dataclass(frozen=True, init=False)
 class EngineContext(Context):
-    """A `Context` with a workspace and threads; the other arguments are those of `Context`.
+    """A `Context` with a workspace and threads; it takes the arguments of `Context`, too.
 
     Without a workspace, results are new arrays. `threads` is the number of threads that may share a
     kernel's call on the CPU.
@@ -39,23 +39,23 @@ class EngineContext(Context):
         dtype = reference.dtype if dtype is None else dtype
         return array_module(reference).empty(shape, dtype=dtype)
 
-    def in_parts(self, compute: Callable[[slice], Result], n: int) -> list[Result]:
-        """Return ``compute(part)`` for slices that together are range(n), in order.
+    def map_slices(self, compute: Callable[[slice], Result], n: int) -> list[Result]:
+        """Divide range(n) into a slice for each thread, and return ``compute(slice)`` of each.
 
-        Each slice is computed in a separate thread. Slices must not depend on each other.
+        The results are in order. The slices must not depend on each other.
         """
         if self.threads == 1:
             return [compute(slice(0, n))]
         return side_by_side(compute, slices(n, self.threads))
 
 
-def as_engine_context(context: Context) -> EngineContext:
-    """Return an engine's context as it is; from a plain one, make one without a workspace."""
+def engine_context(context: Context) -> EngineContext:
+    """Return the context itself, or an engine's context, without a workspace, for a plain one."""
     if isinstance(context, EngineContext):
         return context
-    of_engine = EngineContext()
+    copy = EngineContext()
     generator = context.generator
     for name, value in vars(context).items():
-        _set_field(of_engine, name, value)
-    _set_field(of_engine, "_given", generator)  # one for both
-    return of_engine
+        _set_field(copy, name, value)
+    _set_field(copy, "_given", generator)  # both contexts draw from the same generator
+    return copy

@@ -1,7 +1,7 @@
-"""Fast layers: each computes what its plain class computes, by a kernel of the arrays' backend.
+"""Fast layers: each computes what its plain class computes, by a kernel for the arrays' backend.
 
-If there is no kernel for the arrays, the plain class computes. The first lines of each
-kernel's file say what it gains, and docs/performance.md lists all gains.
+Without a kernel for the arrays, the plain class computes. The first lines of each kernel's file
+tell how much time it saves, and docs/performance.md lists all savings.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Context, Gradients, array_module
-from npformer.engine.context import as_engine_context
+from npformer.engine.context import engine_context
 from npformer.engine.twin_classes import (
     TABLE,
     ByKernel,
@@ -90,8 +90,8 @@ class FastTokenTypes(FastEmbedding, TokenTypes):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if self._twins.kernel("embedding", x) is None or x.dtype != self.weight.dtype:
             return TokenTypes.forward(self, x, context)
-        of_type, cache = FastEmbedding.forward(self, self.types_of(x, context), context)
-        return array_module(x).add(x, of_type, out=of_type), cache
+        type_vectors, cache = FastEmbedding.forward(self, self.types_of(x, context), context)
+        return array_module(x).add(x, type_vectors, out=type_vectors), cache
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         FastEmbedding.backward(self, dy, cache, gradients)
@@ -107,7 +107,7 @@ class FastPositions(Fast, Positions):
         if self._twins.kernel("linear", x) is None:
             return super().forward(x, context)
         length = self.length_of(x)
-        out = as_engine_context(context).empty(x.shape, x)
+        out = engine_context(context).empty(x.shape, x)
         return array_module(x).add(x, self.table.value[:length], out=out), length
 
 
@@ -139,8 +139,8 @@ class FastMeanPooling(Fast, MeanPooling):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        plain = context.padding is not None or x.ndim != 3 or x.shape[1] == 0
-        if plain or self._twins.kernel("linear", x) is None:
+        is_special = context.padding is not None or x.ndim != 3 or x.shape[1] == 0
+        if is_special or self._twins.kernel("linear", x) is None:
             return super().forward(x, context)
         length = x.shape[1]
         y = x.sum(axis=1)

@@ -1,4 +1,4 @@
-"""Fast linear maps: a single one, and the two of a feed-forward network as one kernel."""
+"""Fast linear maps: a single map, and the maps of a feed-forward network as one kernel."""
 
 from typing import Any
 
@@ -30,17 +30,17 @@ from npformer.layers import (
 def weights_and_biases(
     *maps: Any, convolutions: bool = False, bare: bool = False
 ) -> list[Any] | None:
-    """Return the parameters of plain linear maps in order; None if one is not plain, or lacks b.
+    """Return the parameters of plain linear maps in order.
 
-    With `convolutions`, convolutions of kernel size 1 are linear maps, too. With `bare`, maps may
-    lack a bias, in whose place there is None.
+    Return None if a map is not plain or has no bias. With `convolutions`, convolutions of kernel
+    size 1 count as linear maps. With `bare`, maps may have no bias; None takes its place.
     """
     parameters: list[Any] = []
     for layer in maps:
-        linear = is_exactly(layer, Linear) or (
+        is_linear = is_exactly(layer, Linear) or (
             convolutions and is_exactly(layer, Conv1d) and layer.weight.shape[0] == 1
         )
-        if not linear or (layer.bias is None and not bare):
+        if not is_linear or (layer.bias is None and not bare):
             return None
         parameters += [layer.weight, layer.bias]
     return parameters
@@ -98,11 +98,12 @@ class FastFeedForward(ByKernel, PositionwiseFeedForward):
     contract = Child()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        dropped = context.training and self.dropout > 0.0  # runs as written
-        fused = None if dropped else self._fuse()
-        if fused is None:
+        if context.training and self.dropout > 0.0:
             return super().forward(x, context)
-        parameters, activation = fused
+        kernel_arguments = self._kernel_arguments()
+        if kernel_arguments is None:
+            return super().forward(x, context)
+        parameters, activation = kernel_arguments
         values = [parameter.value for parameter in parameters]
         if values[0].ndim + values[2].ndim > 4:  # convolutions of kernel size 1
             if x.ndim != 3 or 0 in x.shape:
@@ -112,9 +113,9 @@ class FastFeedForward(ByKernel, PositionwiseFeedForward):
         return result or super().forward(x, context)
 
     def passes_over(self) -> tuple[Any, ...]:
-        return () if self._fuse() is None else (self.__dict__["activation"],)
+        return () if self._kernel_arguments() is None else (self.__dict__["activation"],)
 
-    def _fuse(self) -> tuple[list[Parameter], str] | None:
+    def _kernel_arguments(self) -> tuple[list[Parameter], str] | None:
         """Return the parameters and the activation's name; None if the kernel lacks a layer."""
         attributes = self.__dict__
         parameters = weights_and_biases(
@@ -135,17 +136,20 @@ class FastGated(ByKernel, GatedFeedForward):
     down = Child()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        dropout, fused = self.__dict__["dropout"], self._fuse()
-        idle = is_exactly(dropout, Dropout) and not (context.training and dropout.rate > 0.0)
-        result = None
-        if fused is not None and idle:
-            result = self.run("gated_feed_forward", x, *fused, context=context)
+        dropout = self.__dict__["dropout"]
+        if not is_exactly(dropout, Dropout) or (context.training and dropout.rate > 0.0):
+            return super().forward(x, context)
+        kernel_arguments = self._kernel_arguments()
+        if kernel_arguments is None:
+            return super().forward(x, context)
+        parameters, activation = kernel_arguments
+        result = self.run("gated_feed_forward", x, parameters, activation, context=context)
         return result or super().forward(x, context)
 
     def passes_over(self) -> tuple[Any, ...]:
-        return () if self._fuse() is None else (self.__dict__["activation"],)
+        return () if self._kernel_arguments() is None else (self.__dict__["activation"],)
 
-    def _fuse(self) -> tuple[list[Any], str] | None:
+    def _kernel_arguments(self) -> tuple[list[Any], str] | None:
         """Return the parameters and the activation's name; None if the kernel lacks a layer."""
         attributes = self.__dict__
         parameters = weights_and_biases(

@@ -8,12 +8,12 @@ from npformer.core import Array
 from npformer.core.dispatch import enabled
 from npformer.engine.context import EngineContext
 from npformer.engine.kernel_tables import kernels_of
-from npformer.engine.trusted_kernels import proven
+from npformer.engine.trusted_kernels import is_trusted
 from npformer.engine.twin_classes import FLOATS, Saved
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
 
 FEW = 1 << 14
-"""Below this many logits the pair is used on the CPU, as for most classifiers: it is as fast."""
+"""Below this many logits, as in most classifiers, the plain pair is as fast on a CPU."""
 
 
 class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
@@ -25,9 +25,11 @@ class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
         self._context = context
 
     def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
-        host, char = type(outputs) is np.ndarray, outputs.dtype.char
-        plain = (host and outputs.size < FEW) or char not in FLOATS or weights is not None
-        if plain or not (host or proven("softmax_cross_entropy", char)):
+        on_host, char = type(outputs) is np.ndarray, outputs.dtype.char
+        is_small = on_host and outputs.size < FEW
+        if is_small or char not in FLOATS or weights is not None:
+            return super().forward(outputs, y, weights)
+        if not on_host and not is_trusted("softmax_cross_entropy", char):
             return super().forward(outputs, y, weights)
         value, cache = self._kernel[0](outputs, y, self.label_smoothing, context=self._context)
         return value, Saved(self._kernel[1], cache)
@@ -42,7 +44,7 @@ class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
 def fast_loss(loss: Loss, backend: str, context: EngineContext) -> Loss:
     """Return the fast version of a loss; the loss itself if there is none.
 
-    Kernels take memory and threads from `context`.
+    The kernel takes memory and threads from `context`.
     """
     if type(loss) is not SoftmaxCrossEntropy or loss.class_weight is not None or not enabled():
         return loss

@@ -26,10 +26,10 @@ from npformer.mixers import (
 )
 
 STORE = {"auto": None, "stored": True, "blocks": False}
-"""Whether a kernel stores attention weights, by `Attention.memory`; None: it decides itself."""
+"""Whether a kernel stores attention weights, by `Attention.memory`; None: the kernel decides."""
 
 
-Fused = tuple[Sequence[Any], tuple[Any, ...]]
+KernelArguments = tuple[Sequence[Any], tuple[Any, ...]]
 """The parameters and the settings that a kernel takes."""
 
 OVERRIDABLE = {
@@ -45,34 +45,33 @@ OVERRIDABLE = {
     "attend",
     "attend_backward",
 }
-"""Steps of `GeneralAttention` that the kernel replaces, and that may be set on a mixer itself."""
+"""Steps of `GeneralAttention` that the kernel replaces; a user may set them on a mixer."""
 
 
 class FastAveraging(Fast):
-    """An `AveragingMixer` with fast layers in it, and the kernel of this name for its heads."""
+    """An `AveragingMixer` with fast layers, and a kernel, named by `kernel`, for its heads."""
 
     __slots__ = ()
     kernel = ""
     value = Child()
     output = Child()
 
-    def fused(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
-        """Return the parameters and settings that the kernel takes; None if it lacks a layer."""
+    def kernel_arguments(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
+        """Return the parameters and settings for the kernel; None if it does not know a layer."""
         raise NotImplementedError
-
-    def fitting(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
-        """Return `fused`, but None if scores are set on the mixer itself."""
-        attributes = self.__dict__
-        return None if "scores" in attributes or "scores_backward" in attributes else self.fused()
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         mixer: Any = self
-        dropped = context.training and mixer.attention_dropout > 0.0  # runs as written
-        if not dropped and (fused := self.fitting()) is not None:
-            result = self.run(self.kernel, x, fused[0], *fused[1], context=context)
-            if result is not None:
-                return result
-        return super().heads(x, context)  # type: ignore[misc, no-any-return]
+        attributes = mixer.__dict__
+        result = None
+        overrides_scores = "scores" in attributes or "scores_backward" in attributes
+        drops_weights = context.training and mixer.attention_dropout > 0.0
+        if not overrides_scores and not drops_weights:
+            arguments = self.kernel_arguments()
+            if arguments is not None:
+                parameters, settings = arguments
+                result = self.run(self.kernel, x, parameters, *settings, context=context)
+        return result or super().heads(x, context)  # type: ignore[misc]
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Any:
         if type(cache) is not Saved:
@@ -92,8 +91,8 @@ class FastAttention(Fast, Attention):
     value = Child()
     output = Child()
 
-    def fused(self, x: Array, context: Context) -> Fused | None:
-        """Return the parameters and settings that the kernel takes; None if it cannot be used."""
+    def kernel_arguments(self, x: Array, context: Context) -> KernelArguments | None:
+        """Return the parameters and settings for the kernel; None if it cannot be used."""
         attributes = self.__dict__
         parameters = weights_and_biases(
             attributes["query"], attributes["key"], attributes["value"], bare=True
@@ -108,10 +107,10 @@ class FastAttention(Fast, Attention):
         return on_host or (None not in parameters and parameters[0].shape[1] == x.shape[-1])
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        fused = self.fused(x, context)
-        if fused is None:
+        arguments = self.kernel_arguments(x, context)
+        if arguments is None:
             return super().forward(x, context)
-        parameters, settings = fused
+        parameters, settings = arguments
         x = finite_at_padding(x, context.padding)
         result = self.run("attention_heads", x, parameters, *settings, context=context)
         if result is None:
@@ -132,12 +131,12 @@ class FastAttention(Fast, Attention):
         one_token = type(x) is np.ndarray and x.shape[1] == 1 and context.padding is None
         if not one_token or self._twins.kernel("attention_heads", x) is None:
             return super().prefill(x, state, context)
-        fused = self.fused(x, context)
-        if fused is None:
+        arguments = self.kernel_arguments(x, context)
+        if arguments is None:
             return super().prefill(x, state, context)
         from npformer.engine.cpu.one_token import attention_of_one  # late: `kernel_tables`
 
-        parameters, _ = fused
+        parameters, _ = arguments
         W_query, b_query, W_key, b_key, W_value, b_value = map(value_of, parameters)
         heads, state = attention_of_one(
             x,
@@ -161,12 +160,12 @@ class FastGeneralAttention(FastAttention, GeneralAttention):
 
     __slots__ = ()
 
-    def fused(self, x: Array, context: Context) -> Fused | None:
+    def kernel_arguments(self, x: Array, context: Context) -> KernelArguments | None:
         attributes = self.__dict__
         drops_weights = context.training and attributes["attention_dropout"] > 0.0
         has_norms = attributes["query_norm"] is not None or attributes["key_norm"] is not None
         if drops_weights or has_norms or not OVERRIDABLE.isdisjoint(attributes):
-            return None  # it runs as written
+            return None
         parameters = weights_and_biases(
             attributes["query"], attributes["key"], attributes["value"], bare=True
         )
@@ -177,7 +176,7 @@ class FastGeneralAttention(FastAttention, GeneralAttention):
         if options == (None, None, attributes["n_heads"]):
             return parameters, settings
         if type(x) is not np.ndarray:
-            return None  # on a GPU the kernel knows attention as it was in 2017
+            return None  # the GPU's kernel has only the attention of Vaswani et al. (2017)
         return parameters, (*settings, *options)
 
 
@@ -193,7 +192,7 @@ class FastDenseSynthesizer(FastAveraging, DenseSynthesizer):
     __slots__ = ()
     kernel = "dense_heads"
 
-    def fused(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
+    def kernel_arguments(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
         attributes = self.__dict__
         value = weights_and_biases(attributes["value"])
         if value is None or len(self.W2.value) != attributes["n_heads"]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Context, Gradients, Layer, array_module, value_of
-from npformer.engine.context import EngineContext, as_engine_context
+from npformer.engine.context import EngineContext, engine_context
 from npformer.engine.fast_layers import FastDropout, FastLayerNorm
 from npformer.engine.twin_classes import TABLE, Child, Fast, FirstChild, Saved, is_exactly
 from npformer.layers import CrossAttention, Dropout
@@ -28,14 +28,14 @@ from npformer.models import (
 
 
 def add(one: Array, other: Array, context: EngineContext) -> Array:
-    """Return ``one + other`` in lent memory; writing to either could change what a user holds."""
+    """Return ``one + other`` in lent memory; adding in place could change a user's array."""
     return array_module(one).add(one, other, out=context.empty(one.shape, one))
 
 
 class MixerStep:
-    """A mixer that continues from a state, with the forward pass of a layer.
+    """A mixer that continues from a state, called like a layer.
 
-    The new state is in `state` afterwards.
+    `forward` leaves the new state in `state`.
     """
 
     def __init__(self, mixer: Mixer, state: Any) -> None:
@@ -43,27 +43,27 @@ class MixerStep:
         self.state = state
 
     def forward(self, x: Array, context: Context) -> tuple[Array, None]:
-        """Return what the mixer makes of the tokens that follow."""
+        """Return the mixer's outputs for the tokens that follow the state."""
         y, self.state = self.mixer.prefill(x, self.state, context)
         return y, None
 
 
 class MemoryReader:
-    """Cross-attention to a memory whose keys and values are kept: a layer with one input."""
+    """Cross-attention to a memory whose keys and values are stored, called like a layer."""
 
     def __init__(self, attention: CrossAttention, memory: State) -> None:
         self.attention = attention
         self.memory = memory
 
     def forward(self, x: Array, context: Context) -> tuple[Array, None]:
-        """Return what the tokens of x read in the memory."""
+        """Return the averages of the memory's values for the tokens of x."""
         return self.attention.look(x, self.memory, context), None
 
 
 class MemoryAttention:
-    """Cross-attention to one memory, as a layer with one input.
+    """Cross-attention to one memory, called like a layer with a single input.
 
-    The gradient of the memory is in `dmemory` after the backward pass.
+    `backward` leaves the gradient of the memory in `dmemory`.
     """
 
     def __init__(self, attention: CrossAttention, memory: Array | None = None) -> None:
@@ -72,11 +72,11 @@ class MemoryAttention:
         self.dmemory: Array = None
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """Return what the tokens of x read in the memory, and what `backward` needs."""
+        """Return the averages of the memory's values, and what `backward` needs."""
         return self.attention.forward(x, self.memory, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        """Return dx, and keep the gradient of the memory."""
+        """Return dx, and store the gradient of the memory."""
         dx, self.dmemory = self.attention.backward(dy, cache, gradients)
         return dx
 
@@ -131,18 +131,18 @@ class FastBlock(Fast, EncoderBlock):
         return self.through(x, context, {"mixer": step}), step.state
 
     def through(self, x: Array, context: Context, sublayers: dict[str, Any]) -> Array:
-        """Return x after some sublayers, by name, and the feed-forward network, at evaluation.
+        """Return x after the sublayers, which have names, and after the feed-forward network.
 
-        It keeps no caches.
+        This is for evaluation: it stores no caches.
         """
-        attributes, context = self.__dict__, as_engine_context(context)
+        attributes, context = self.__dict__, engine_context(context)
         if attributes["feed_forward"] is not None:
             sublayers = {**sublayers, "feed_forward": self.feed_forward}
         residual = self._post_norm if self.norm == "post" else self._pre_norm
-        only_added = self.norm == "pre" and not context.training
+        adds_only = self.norm == "pre" and not context.training
         for name, sublayer in sublayers.items():
             norm = getattr(self, f"{name}_norm")
-            if only_added and is_exactly(attributes[f"{name}_dropout"], Dropout):
+            if adds_only and is_exactly(attributes[f"{name}_dropout"], Dropout):
                 normed, _ = norm.forward(x, context)
                 x = x + sublayer.forward(normed, context)[0]
             else:
@@ -157,7 +157,7 @@ class FastBlock(Fast, EncoderBlock):
     def _post_norm(
         self, sublayer: Any, dropout: Any, norm: Any, x: Array, context: Context
     ) -> tuple[Array, Any]:
-        context = as_engine_context(context)
+        context = engine_context(context)
         y, sublayer_cache = sublayer.forward(x, context)
         kernel = None
         if type(dropout) is FastDropout and type(norm) is FastLayerNorm:
@@ -193,7 +193,7 @@ class FastBlock(Fast, EncoderBlock):
     def _pre_norm(
         self, sublayer: Any, dropout: Layer, norm: Layer, x: Array, context: Context
     ) -> tuple[Array, Any]:
-        context = as_engine_context(context)
+        context = engine_context(context)
         n, norm_cache = norm.forward(x, context)
         y, sublayer_cache = sublayer.forward(n, context)
         dropped, dropout_cache = dropout.forward(y, context)
@@ -330,13 +330,15 @@ TABLE.add_container(
 )
 
 
-def above_frozen(twin: Any) -> Any:
-    """Return a model whose backward pass ends above frozen layers; else the twin itself."""
-    known = isinstance(twin, Fast) and isinstance(twin, SequenceModel)
-    if not known or twin.embed.trainable():
+def skip_frozen_layers(twin: Any) -> Any:
+    """Return passes that end above the frozen layers of a `SequenceModel`; else the twin itself."""
+    is_sequence_model = isinstance(twin, Fast) and isinstance(twin, SequenceModel)
+    if not is_sequence_model or twin.embed.trainable():
         return twin
     passes = type(twin).forward, type(twin).backward
-    return AboveFrozen(twin) if passes == (SequenceModel.forward, SequenceModel.backward) else twin
+    if passes != (SequenceModel.forward, SequenceModel.backward):
+        return twin
+    return AboveFrozen(twin)
 
 
 class AboveFrozen:
@@ -377,8 +379,8 @@ class AboveFrozen:
 
 
 def first_trainable(layers: list[Layer]) -> int:
-    """Return the place of the first layer with a trained parameter; their number if none has."""
-    for place, layer in enumerate(layers):
+    """Return the index of the first layer with a trained parameter; len(layers) if none has."""
+    for index, layer in enumerate(layers):
         if layer.trainable():
-            return place
+            return index
     return len(layers)

@@ -1,4 +1,4 @@
-"""gradcheck as users call it: the engine is loaded, so twins are judged beside plain layers."""
+"""The gradcheck that users call: with the engine loaded, it also checks the twins of layers."""
 
 from npformer.proof.gradcheck import gradcheck
 

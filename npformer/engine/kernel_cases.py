@@ -1,6 +1,6 @@
-"""What `kernel_check` computes with each GPU kernel: small arrays, and one larger than a grid.
+"""Test cases of each GPU kernel for `kernel_check`: small arrays, and one larger than a grid.
 
-A case runs either with the plain pairs or with the one kernel that it tests.
+A case runs with the plain pairs, or with the one kernel that it tests.
 """
 
 from collections.abc import Callable
@@ -32,8 +32,8 @@ Case = Callable[[str, str, bool], Results]
 """Takes backend, dtype and whether to use the kernel; returns y and all gradients."""
 
 
-def of_arrays(compute: Callable[..., dict[str, Array]], *inputs: np.ndarray) -> Case:
-    """Return a case of what ``compute(fast, *arrays)`` returns; numbers are cast to the dtype."""
+def case_of_arrays(compute: Callable[..., dict[str, Array]], *inputs: np.ndarray) -> Case:
+    """Return a case of ``compute(fast, *arrays)``, whose floats are cast to the dtype."""
 
     def run(backend: str, dtype: str, fast: bool) -> Results:
         arrays = (asarray(x.astype(dtype) if x.dtype.kind == "f" else x, backend) for x in inputs)
@@ -42,10 +42,11 @@ def of_arrays(compute: Callable[..., dict[str, Array]], *inputs: np.ndarray) -> 
     return run
 
 
-def of_layer(kernel: str, make: Callable[..., Layer], *shape: int) -> Case:
-    """Return a case of a layer on an array of this shape."""
-    rng, ids = np.random.default_rng(0), kernel == "embedding"
-    x = rng.integers(7, size=shape) if ids else rng.normal(size=shape)
+def case_of_layer(kernel: str, make: Callable[..., Layer], *shape: int) -> Case:
+    """Return a case of a layer and an input of this shape."""
+    rng = np.random.default_rng(0)
+    takes_ids = kernel == "embedding"
+    x = rng.integers(7, size=shape) if takes_ids else rng.normal(size=shape)
     mask = np.arange(shape[-2]) < rng.integers(1, shape[-2] + 1, size=shape[:1])[:, None]
 
     def run(backend: str, dtype: str, fast: bool) -> Results:
@@ -54,7 +55,7 @@ def of_layer(kernel: str, make: Callable[..., Layer], *shape: int) -> Case:
         context = EngineContext(training=True, generator=np.random.default_rng(1), mask=padding)
         twins = Twins({kernel: gpu.KERNELS[kernel]}, get_backend(backend).array_type)
         twin = twins.make(layer, first=False) if fast else layer
-        y, cache = twin.forward(asarray(x if ids else x.astype(dtype), backend), context)
+        y, cache = twin.forward(asarray(x if takes_ids else x.astype(dtype), backend), context)
         dy = np.random.default_rng(2).normal(size=y.shape).astype(dtype)
         gradients = Gradients(layer)
         dx = twin.backward(asarray(dy, backend), cache, gradients)
@@ -68,7 +69,7 @@ def of_layer(kernel: str, make: Callable[..., Layer], *shape: int) -> Case:
     return run
 
 
-def of_loss(rows: int, classes: int, smoothing: float) -> Case:
+def case_of_loss(rows: int, classes: int, smoothing: float) -> Case:
     """Return a case of softmax cross-entropy, in which some rows have no label."""
     rng = np.random.default_rng(0)
 
@@ -81,18 +82,18 @@ def of_loss(rows: int, classes: int, smoothing: float) -> Case:
         return {"y": value, "dlogits": loss.backward(0.7, cache)}
 
     logits = 5.0 * rng.normal(size=(rows, classes))
-    return of_arrays(compute, logits, rng.integers(-1, classes, size=rows))
+    return case_of_arrays(compute, logits, rng.integers(-1, classes, size=rows))
 
 
 def adam(fast: bool, theta: Array, g: Array, m: Array, v: Array) -> dict[str, Array]:
-    """Return what Adam's update leaves."""
+    """Return the parameters and both moments after an update by Adam."""
     update = gpu.UPDATES["adam_update"] if fast else adam_update
     update(theta, g, m, v, t=3, lr=0.1, betas=(0.9, 0.98), eps=1e-6, weight_decay=0.1)
     return {"y": theta, "m": m, "v": v}
 
 
 def clipping(fast: bool, g: Array) -> dict[str, Array]:
-    """Return a norm, and what clipping leaves."""
+    """Return the norm of a gradient, and the gradient after clipping."""
     clip = gpu.UPDATES["clip_by_global_norm"]
     return {"y": clip(g, 0.5) if fast else clip_by_global_norm({"": g}, 0.5), "g": g}
 
@@ -106,9 +107,9 @@ def generator(fast: bool, zeros: Array) -> dict[str, Array]:
             "y": (mask_words >= 1 << 30) * 1.0,
             "uniform": (words >> np.uint64(8)) / float(1 << 24),
         }
-    drawn = gpu.DeviceGenerator(7, backend_of(zeros=zeros).name)
-    mask_words = drawn.dropout_mask((n,), 0.25, zeros)
-    return {"y": mask_words * 1.0, "uniform": drawn.random((n,), zeros.dtype.name)}
+    device_generator = gpu.DeviceGenerator(7, backend_of(zeros=zeros).name)
+    is_kept = device_generator.dropout_mask((n,), 0.25, zeros)
+    return {"y": is_kept * 1.0, "uniform": device_generator.random((n,), zeros.dtype.name)}
 
 
 def philox(n: int, draw: int, seed: int) -> np.ndarray:
@@ -143,7 +144,7 @@ def wide_layer_norm(dtype: str) -> Layer:
 
 
 def block(dtype: str) -> Layer:
-    """Return a block with nothing but a mixer, its dropout and its norm."""
+    """Return a block of a mixer, its dropout and its norm, without a feed-forward network."""
     config = EncoderConfig(
         d_model=8, n_layers=1, n_heads=1, max_len=5, mixer="fourier", ffn="none", dropout=0.3
     )
@@ -206,15 +207,19 @@ LAYERS: dict[str, list[tuple[Callable[..., Layer], tuple[int, ...]]]] = {
     ],
 }
 
-DRAWN = [np.random.default_rng(0).normal(size=(4, n)) for n in (5, BEYOND_ENTRIES)]
+NORMAL_ARRAYS = [np.random.default_rng(0).normal(size=(4, n)) for n in (5, BEYOND_ENTRIES)]
 
 CASES: dict[str, list[Case]] = {
-    name: [of_layer(name, make, *shape) for make, shape in layers]
+    name: [case_of_layer(name, make, *shape) for make, shape in layers]
     for name, layers in LAYERS.items()
 } | {
-    "softmax_cross_entropy": [of_loss(7, 3, 0.0), of_loss(3, 2100, 0.1), of_loss(BEYOND, 8, 0.1)],
-    "adam_update": [of_arrays(adam, *drawn[:3], drawn[3] * drawn[3]) for drawn in DRAWN],
-    "clip_by_global_norm": [of_arrays(clipping, drawn[0]) for drawn in DRAWN],
-    "DeviceGenerator": [of_arrays(generator, 0.0 * drawn[0]) for drawn in DRAWN],
+    "softmax_cross_entropy": [
+        case_of_loss(7, 3, 0.0),
+        case_of_loss(3, 2100, 0.1),
+        case_of_loss(BEYOND, 8, 0.1),
+    ],
+    "adam_update": [case_of_arrays(adam, *arrays[:3], arrays[3] ** 2) for arrays in NORMAL_ARRAYS],
+    "clip_by_global_norm": [case_of_arrays(clipping, arrays[0]) for arrays in NORMAL_ARRAYS],
+    "DeviceGenerator": [case_of_arrays(generator, 0.0 * arrays[0]) for arrays in NORMAL_ARRAYS],
 }
-"""By kernel: small cases, and last one larger than a grid."""
+"""The cases of each kernel: small arrays first, one larger than a grid last."""

@@ -1,9 +1,10 @@
-"""Compare each GPU kernel with its plain pair there and with NumPy: the child of `verdict`.
+"""Compare each GPU kernel with its plain pair on the GPU, and with NumPy.
 
     python -m npformer.engine.kernel_check float32 tf32
 
-prints a line of JSON for each kernel as soon as its result is known. It runs in its own process,
-because a kernel that writes where it must not may spoil the device for that process.
+prints a line of JSON for each kernel as soon as its result is known. `kernel_verdict` starts it as
+a separate process, because a kernel that writes outside its arrays may spoil the device for its
+process.
 """
 
 import json
@@ -31,14 +32,16 @@ ZONE = 256
 
 
 def call_with_zones(launch: Callable[..., None]) -> Callable[..., None]:
-    """Return `Source.launch` on copies of the arrays in the middle of larger ones."""
+    """Return a `Source.launch` that copies the arrays into the middle of larger ones first."""
 
     def run(source: Source, kernel: str, grid: Grid, *arguments: Any) -> None:
-        places: dict[tuple[int, int], tuple[Array, Array, Array]] = {}
+        copies: dict[tuple[int, int], tuple[Array, Array, Array]] = {}
         numbers = int | float | None
-        inside = [x if isinstance(x, numbers) else _place(x, places) for x in arguments]
-        launch(source, kernel, grid, *inside)
-        for guarded_bytes, copy, x in places.values():
+        guarded_arguments = [
+            x if isinstance(x, numbers) else _copy_between_zones(x, copies) for x in arguments
+        ]
+        launch(source, kernel, grid, *guarded_arguments)
+        for guarded_bytes, copy, x in copies.values():
             if not bool(((guarded_bytes[:ZONE] == 0xFF) & (guarded_bytes[-ZONE:] == 0xFF)).all()):
                 raise MemoryError(f"{source.name}.{kernel} wrote outside of its arrays")
             x[...] = copy
@@ -46,21 +49,23 @@ def call_with_zones(launch: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _place(x: Array, places: dict[tuple[int, int], tuple[Array, Array, Array]]) -> Array:
+def _copy_between_zones(
+    x: Array, copies: dict[tuple[int, int], tuple[Array, Array, Array]]
+) -> Array:
     """Return a copy of an array between two zones; the same copy for the same memory."""
     if not x.size or not x.flags.c_contiguous:  # `Source.launch` refuses the latter
         return x
     key = x.data.ptr, x.nbytes
-    if key not in places:
+    if key not in copies:
         guarded_bytes = array_module(x).full(x.nbytes + 2 * ZONE, 0xFF, dtype="uint8")
         copy = guarded_bytes[ZONE:-ZONE].view(x.dtype).reshape(x.shape)
         copy[...] = x
-        places[key] = guarded_bytes, copy, x
-    return places[key][1].reshape(x.shape)
+        copies[key] = guarded_bytes, copy, x
+    return copies[key][1].reshape(x.shape)
 
 
-def problems(dtype: str, precision: str) -> Iterator[tuple[str, str]]:
-    """Yield for each kernel what is wrong with it; "" if nothing is."""
+def find_problems(dtype: str, precision: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each kernel, and what is wrong with it, or "" if nothing is."""
     for kernel, cases in CASES.items():
         problem = ""
         try:
@@ -80,11 +85,11 @@ def _compare(case: Case, dtype: str, modes: list[str]) -> str:
             with use_kernels(False):
                 plain = case("cupy", dtype, False)
             results = case("cupy", dtype, True)
-        for what, other in (("NumPy", truth), ("the plain pair", plain)):
-            error, tensor = (_flatten if mode == "tf32" else difference)(dtype, results, other)
+        for name, expected in (("NumPy", truth), ("the plain pair", plain)):
+            error, tensor = (_flatten if mode == "tf32" else difference)(dtype, results, expected)
             tolerance = TF32 if mode == "tf32" else TOLERANCES[dtype]
             if not error <= tolerance:
-                return f"{tensor} differs from that of {what} by {error:.1e}, {mode} products"
+                return f"{tensor} differs from that of {name} by {error:.1e}, {mode} products"
     return ""
 
 
@@ -96,31 +101,34 @@ def _flatten(dtype: str, results: Results, truth: Results) -> tuple[float, str]:
         name: float(np.linalg.norm(results[name] - x)) / max(sizes[name], floor)
         for name, x in truth.items()
     }
-    where = max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
-    return errors[where], where
+    worst = max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+    return errors[worst], worst
 
 
 def main(dtype: str, precision: str) -> None:
     """Compare all kernels, and print the results."""
-    began, compiling, function = time.perf_counter(), [0.0], Source.function
+    began = time.perf_counter()
+    compiling_seconds = [0.0]
+    find_function = Source.function
 
     def time_call(*arguments: Any) -> Any:
         started = time.perf_counter()
-        compiled = function(*arguments)
-        compiling.append(time.perf_counter() - started)
-        return compiled
+        function = find_function(*arguments)
+        compiling_seconds.append(time.perf_counter() - started)
+        return function
 
-    def say(**content: Any) -> None:
+    def print_line(**content: Any) -> None:
         print(json.dumps(content), flush=True)
 
     Source.launch = call_with_zones(Source.launch)  # type: ignore[method-assign]
     Source.function = time_call  # type: ignore[method-assign, assignment]
-    say(names=list(CASES))
+    print_line(names=list(CASES))
     get_backend("cupy")
-    for kernel, problem in problems(dtype, precision):
-        say(kernel=kernel, problem=problem)
-    seconds = time.perf_counter() - began - sum(compiling)
-    say(seconds=round(seconds, 3), compiling=round(sum(compiling), 3))
+    for kernel, problem in find_problems(dtype, precision):
+        print_line(kernel=kernel, problem=problem)
+    compiling = sum(compiling_seconds)
+    seconds = time.perf_counter() - began - compiling
+    print_line(seconds=round(seconds, 3), compiling=round(compiling, 3))
 
 
 if __name__ == "__main__":

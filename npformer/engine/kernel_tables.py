@@ -1,8 +1,8 @@
 """The tables of kernels, which are imported when a model first needs them.
 
-So `import npformer` loads no kernels, numba is loaded only where arrays of NumPy are computed with,
-and the kernels for CuPy only where it is used. The tables themselves stand in `cpu/__init__` and
-`gpu/__init__`.
+So `import npformer` loads no kernels: numba is loaded when a model first computes with NumPy
+arrays, and the kernels for CuPy when one first computes with CuPy arrays. The tables themselves are
+in `cpu/__init__` and `gpu/__init__`.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 from npformer.core import Array
 
 KernelPair = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]
-"""A forward and a backward pass, with the arguments of the pair that they stand for."""
+"""A forward and a backward pass, with the arguments of the pair that they replace."""
 
 Update = Callable[..., Any]
 """A function without a backward pass."""
@@ -31,7 +31,7 @@ def kernels_of(backend: str) -> Mapping[str, KernelPair] | None:
 
 
 def updates_of(backend: str) -> Mapping[str, Update]:
-    """Return the kernels of a backend that stand for updates, by name; empty if it has none."""
+    """Return a backend's kernels for updates by name; empty if it has none."""
     if backend == "numpy":
         from npformer.engine import cpu
 

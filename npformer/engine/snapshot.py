@@ -1,6 +1,6 @@
-"""What is known about a model until it changes, such as its cost and the layout of its gradients.
+"""Facts about a model that hold until it changes, such as its cost and its gradients' layout.
 
-Finding it out takes about as long as a small layer computes. Checking that nothing has changed
+Collecting them takes about as long as the pass of a small layer. Checking that nothing has changed
 takes one comparison for each layer.
 """
 
@@ -22,19 +22,20 @@ from npformer.mixers import (
     WholeSequenceMixer,
 )
 
-IN_PARTS = (Attention, GeneralAttention, BlockwiseAttention, DenseSynthesizer)
-"""Mixers whose kernel on the CPU divides a call, by heads, among threads. With other mixers, BLAS's
-own threads share long calls."""
+SPLIT_BY_HEADS = (Attention, GeneralAttention, BlockwiseAttention, DenseSynthesizer)
+"""Mixers whose kernel on the CPU divides a call among threads, by heads. With other mixers, long
+calls are left to BLAS's own threads."""
 
 
 class Snapshot:
-    """A model as it was at one moment. It does not hold the model itself."""
+    """The state of a model at one moment. It does not hold the model itself."""
 
     def __init__(self, model: Layer) -> None:
         layers = _layers(model)
         self._settings = _settings(model)
         self._inner = inner = [layer for layer in layers if layer is not model]
-        self._kinds, self._inside = list(map(type, inner)), list(map(_settings, inner))
+        self._inner_types = [type(layer) for layer in inner]
+        self._inner_settings = [_settings(layer) for layer in inner]
         self._by_identity = any(type(layer).__eq__ is not object.__eq__ for layer in layers)
         custom = [layer for layer in inner if type(layer).children is not Layer.children]
         self._custom = [(layer, list(layer.children())) for layer in custom]
@@ -43,9 +44,9 @@ class Snapshot:
         self._trained = [parameter.trainable for parameter in self._parameters]
         self._first = next(iter(model.named_parameters().values()), None)
         self.cost = cost_of(model)
-        self.layout = model.parameters()  # those that are trained, in the order of the gradients
-        self.needs_masks = any(map(_needs_masks, layers))  # even those that keep every token
-        self.cuts_shards = all(map(_is_own, layers))  # a user's layer may draw any masks
+        self.layout = model.parameters()  # of the trained parameters, in the order of the gradients
+        self.needs_masks = any(_needs_masks(layer) for layer in layers)
+        self.cuts_shards = all(_is_stock(layer) for layer in layers)  # others may draw any masks
 
     @property
     def backend(self) -> str:
@@ -53,61 +54,65 @@ class Snapshot:
         return "numpy" if self._first is None else backend_of(x=self._first._buffer.flat).name
 
     @cached_property
-    def in_parts(self) -> bool:
+    def splits_calls(self) -> bool:
         """Whether threads can share the calls of its mixers."""
-        return all(map(_split_shard, self._inner))
+        return all(_splits_calls(layer) for layer in self._inner)
 
-    def lengths_of_shard(self, longest: Any, whole: Any) -> tuple[int, ...]:
-        """Return how many tokens a part of a batch must have in each input.
+    def lengths_of_shard(self, shard_lengths: Any, batch_lengths: Any) -> tuple[int, ...]:
+        """Return to how many tokens each input of a shard, a part of a batch, must be padded.
 
-        Its longest samples have `longest` tokens, those of the whole batch `whole`, and dropout's
-        masks remain those of the whole batch. An axis's length in such a mask must tell whether it
-        is the axis of tokens, and of which input.
+        The longest samples of the shard have `shard_lengths` tokens, and those of the batch
+        `batch_lengths`. Dropout draws its masks for the whole batch, and cuts from them what the
+        shard needs: the length of an axis must show whether it is the axis of tokens, and of which
+        input.
         """
         if not self.cuts_shards:
-            return tuple(whole)
-        chosen: list[int] = []
-        for length, of_all in zip(longest, whole, strict=True):
+            return tuple(batch_lengths)
+        lengths: list[int] = []
+        for length, batch_length in zip(shard_lengths, batch_lengths, strict=True):
             other_lengths = {
-                n for n, its_whole in zip(chosen, whole, strict=False) if its_whole != of_all
+                other
+                for other, other_batch_length in zip(lengths, batch_lengths, strict=False)
+                if other_batch_length != batch_length
             }
-            while length < of_all and (length in self._axes or length in other_lengths):
+            while length < batch_length and (length in self._axes or length in other_lengths):
                 length += 1
             if length in other_lengths:
-                return tuple(whole)
-            chosen.append(length)
-        return tuple(chosen)
+                return tuple(batch_lengths)
+            lengths.append(length)
+        return tuple(lengths)
 
     @cached_property
     def _axes(self) -> set[int]:
-        """Lengths that axes of activations may have, if they are not axes of tokens."""
-        settings = [self._settings, *self._inside]
-        numbers = {n for of_layer in settings for n in of_layer.values() if type(n) is int}
+        """Lengths that axes other than those of tokens may have in activations."""
+        settings = [self._settings, *self._inner_settings]
+        numbers = {n for attributes in settings for n in attributes.values() if type(n) is int}
         return numbers.union({1}, *(parameter.value.shape for parameter in self._parameters))
 
     def fits(self, model: Layer) -> bool:
         """Return whether the model has the same layers, settings and trained parameters."""
         try:
-            # Comparing dicts calls a value's __eq__ only if it is another object than before.
-            now = [layer.__dict__ for layer in self._inner]
-            if now != self._inside or list(map(type, self._inner)) != self._kinds:
+            # Comparing dicts calls the __eq__ of a value only if the value is another object.
+            settings = [layer.__dict__ for layer in self._inner]
+            types = list(map(type, self._inner))
+            if settings != self._inner_settings or types != self._inner_types:
                 return False
             trained = [parameter.trainable for parameter in self._parameters]
             if vars(model) != self._settings or trained != self._trained:
                 return False
             return not (self._custom or self._by_identity) or self._fits_closely()
-        except ValueError:  # NumPy compares two arrays by entries, without a single answer
+        except ValueError:  # two arrays compare entry by entry, not to a single result
             return False
 
     def _fits_closely(self) -> bool:
         """Compare what `fits` misses if layers define ``children`` or ``__eq__`` themselves."""
         for layer, children in self._custom:
-            now = list(layer.children())
-            if [(name, id(c)) for name, c in now] != [(name, id(c)) for name, c in children]:
+            ids = [(name, id(child)) for name, child in children]
+            if [(name, id(child)) for name, child in layer.children()] != ids:
                 return False
         return all(
             layer.__dict__[name] is value
-            for layer, settings in zip(self._inner, self._inside, strict=True)
+            for layer, settings in zip(self._inner, self._inner_settings, strict=True)
             for name, value in settings.items()
             if isinstance(value, Layer)
         )
@@ -124,18 +129,18 @@ def snapshot_of(model: Layer) -> Snapshot:
 
 
 def _layers(model: Layer) -> list[Layer]:
-    """Return every layer of a model once, also those that a layer's own `children` leaves out."""
+    """Return each layer of a model once, even one that a custom `children` leaves out."""
     layers: dict[int, Layer] = {}
-    waiting = [model]
-    while waiting:
-        layer = waiting.pop()
+    stack = [model]
+    while stack:
+        layer = stack.pop()
         if id(layer) in layers:
             continue
         layers[id(layer)] = layer
         for attribute in list(layer.__dict__.values()):  # a copy: another thread may set one
             items = attribute if isinstance(attribute, list | tuple) else (attribute,)
-            waiting += [item for item in items if isinstance(item, Layer)]
-        waiting += [child for _, child in layer.children() if isinstance(child, Layer)]
+            stack += [item for item in items if isinstance(item, Layer)]
+        stack += [child for _, child in layer.children() if isinstance(child, Layer)]
     return list(layers.values())
 
 
@@ -148,23 +153,23 @@ def _settings(layer: Layer) -> dict[str, Any]:
 
 
 def _needs_masks(layer: Layer) -> bool:
-    """Return whether a mask that keeps every token may matter to a layer.
+    """Return whether a layer may compute something else with a mask that keeps every token.
 
-    A mixer may refuse masks, and a user's layer may look at them.
+    A mixer may refuse masks, and a user's layer may read them.
     """
     refuses = isinstance(layer, WholeSequenceMixer) and layer.padding == "refuse"
     return refuses or not type(layer).__module__.startswith("npformer.")
 
 
-def _is_own(layer: Layer) -> bool:
+def _is_stock(layer: Layer) -> bool:
     return type(layer).__module__.startswith("npformer.") and not has_own_pass(layer)
 
 
-def _split_shard(layer: Layer) -> bool:
+def _splits_calls(layer: Layer) -> bool:
     if not isinstance(layer, Mixer):
         return True
     heads = getattr(layer, "n_heads", 1)  # a call is divided by heads
-    return heads > 1 and any(is_exactly(layer, kind) for kind in IN_PARTS)
+    return heads > 1 and any(is_exactly(layer, mixer) for mixer in SPLIT_BY_HEADS)
 
 
 @dataclass(frozen=True)
@@ -191,13 +196,13 @@ def cost_of(model: Layer) -> Cost:
     """
     multiplied, averaged = 0, 0
     for _, layer in model.layers():  # lists a shared block once for each use
-        multiplied += numbers_multiplied(layer)
-        averaged += features_averaged(layer)
+        multiplied += count_multiplied_weights(layer)
+        averaged += count_averaged_features(layer)
     return Cost(6.0 * multiplied / 100e9, 12.0 * averaged / 100e9)
 
 
-def numbers_multiplied(layer: Layer) -> int:
-    """Return by how many of its own weights a layer multiplies each token."""
+def count_multiplied_weights(layer: Layer) -> int:
+    """Return by how many of its weights a layer multiplies each token."""
     if isinstance(layer, Embedding | Positions):
         return 0
     is_scores = isinstance(layer, Scores)
@@ -209,7 +214,7 @@ def numbers_multiplied(layer: Layer) -> int:
     )
 
 
-def features_averaged(layer: Layer) -> int:
+def count_averaged_features(layer: Layer) -> int:
     """Return how many features a mixer averages over pairs of tokens; 0 for other layers."""
     if not isinstance(layer, Attention | AveragingMixer):
         return 0

@@ -1,4 +1,4 @@
-"""A team of workers, threads: each computes some samples of a batch, and gradients are summed."""
+"""A team of workers: threads that compute some samples of a batch each, and sum gradients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from npformer.core.inputs import Sequences
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
-from npformer.engine.fast_models import above_frozen
+from npformer.engine.fast_models import skip_frozen_layers
 from npformer.engine.snapshot import Snapshot, snapshot_of
 from npformer.engine.threads import run_in_workers
 from npformer.engine.twin_classes import model_cache
@@ -37,8 +37,8 @@ from npformer.models.batch import Batch
 from npformer.models.losses import Loss
 
 PREDICTED_AT_ONCE = 1 << 11
-"""Tokens that a worker on a CPU predicts at a time. With fewer, Python's overhead shows; with more,
-one layer's results no longer fit into the cache when the next layer reads them."""
+"""Tokens that a worker on a CPU predicts at a time. With fewer, Python's overhead becomes visible;
+with more, a layer's outputs no longer fit into the cache when the next layer reads them."""
 
 
 class MicroBatch(NamedTuple):
@@ -46,11 +46,11 @@ class MicroBatch(NamedTuple):
 
     batch: Batch
     weight: float = 1.0
-    """How much their mean loss counts in that of the whole batch."""
+    """The factor of their mean loss in the mean loss of the whole batch."""
     first: int = 0
-    """The number of the first of them in the whole batch."""
+    """The index of the first sample in the whole batch."""
     cut: Cut | None = None
-    """Padding that the whole batch has and they do not."""
+    """Padding of the whole batch that these samples do not have."""
 
 
 @dataclass(eq=False)
@@ -61,13 +61,13 @@ class Team:
     ----------
     model : Layer
     workers : int or "auto"
-        How many.
+        Number of workers.
     micro_batch : int, optional
-        Samples that a worker computes at a time, to limit its memory; None: all that it has.
+        Samples that a worker computes at a time, to limit its memory; None: all of its samples.
     workspaces : list of Workspace, optional
         Memory that outlives this team, one for each worker; missing ones are added.
     loss : Loss, optional
-        What `step` computes the gradients of; the model's own if not given.
+        The loss that `step` minimises; by default the model's own.
     shelf : list of lists of Workspace, optional
         Where the workspaces go after a ``with`` statement that raises no error.
 
@@ -86,7 +86,7 @@ class Team:
     shared_by: str = field(default="", init=False)
     _gradients: list[Gradients] = field(default_factory=list, init=False)
     _layout: Any = field(default=None, init=False)
-    _used: dict[int, Gradients] = field(default_factory=dict, init=False)  # may no longer be 0
+    _written: dict[int, Gradients] = field(default_factory=dict, init=False)  # may not be 0
 
     def __post_init__(self) -> None:
         if self.micro_batch is not None:
@@ -108,30 +108,39 @@ class Team:
         """Return the loss of a batch, an array without axes, and its gradients.
 
         The batch is checked and on the model's backend. The next step overwrites the gradients.
-        Dropout's masks depend on the `generator` alone, which draws one number; how the batch is
-        shared changes only the order of sums. The loss of a rank's shard, and its gradients, are
-        its part of the whole batch's mean.
+        Dropout's masks depend on the `generator` alone, which draws one number. The number of
+        workers changes only the order of sums. For the shard of a rank, loss and gradients are
+        those terms of the whole batch's mean that belong to the shard.
         """
         snapshot = snapshot_of(self.model)
         backend, n, threads, seconds = self._share_work(snapshot, batch)
         self._start(backend, n, snapshot)
-        counts, key = self._counts(batch, n), step_key(generator)
-        masked, most = snapshot.needs_masks, self.micro_batch
-        work = [micro_batches_of_worker(k, n, batch, most, counts, masked) for k in range(n)]
-        with guard_computation(backend, len(batch), most or -(-len(batch) // n)):
-            alone = one_blas_thread(backend, seconds, threads)
-            losses = run_in_workers(
-                lambda k: self._accumulate(k, key, work[k], backend, threads), n, alone
+        counts = self._counts(batch, n)
+        key = step_key(generator)
+        micro_batches = [
+            micro_batches_of_worker(
+                k, n, batch, self.micro_batch, counts, needs_masks=snapshot.needs_masks
             )
+            for k in range(n)
+        ]
+
+        def accumulate_share(k: int) -> Array:
+            return self._accumulate(k, key, micro_batches[k], backend, threads)
+
+        samples_per_worker = -(-len(batch) // n)
+        with guard_computation(backend, len(batch), self.micro_batch or samples_per_worker):
+            blas_limit = one_blas_thread(backend, seconds, threads)
+            losses = run_in_workers(accumulate_share, n, blas_limit)
         workers = "1 worker" if n == 1 else f"{n} threads"
         self.shared_by = workers if threads == 1 else f"{threads} threads in a call"
-        summed = self._gradients[0]
+        total_gradients = self._gradients[0]
         for gradients in self._gradients[1:n]:
-            summed.flat += gradients.flat
-        return array_module(summed.flat).asarray(sum(losses[1:], losses[0])), summed
+            total_gradients.flat += gradients.flat
+        loss = array_module(total_gradients.flat).asarray(sum(losses[1:], losses[0]))
+        return loss, total_gradients
 
     def forward(self, batch: Batch) -> Array:
-        """Return the model's results at evaluation; the batch is as in `step`."""
+        """Return the model's outputs at evaluation; the batch is as in `step`."""
         snapshot = snapshot_of(self.model)
         backend, n, threads, seconds = self._share_work(snapshot, batch)
         self._start(backend, n)
@@ -151,19 +160,19 @@ class Team:
                 for micro_batch in batches
             ]
 
-        together = len(batch) if at_once is None else min(len(batch), n * at_once)
-        with guard_computation(backend, together):
-            alone = one_blas_thread(backend, seconds, threads)
-            outputs = [
-                y for of_worker in run_in_workers(predict_share, n, alone) for y in of_worker
-            ]
+        samples_at_once = len(batch) if at_once is None else min(len(batch), n * at_once)
+        with guard_computation(backend, samples_at_once):
+            blas_limit = one_blas_thread(backend, seconds, threads)
+            outputs: list[Array] = []
+            for outputs_of_worker in run_in_workers(predict_share, n, blas_limit):
+                outputs += outputs_of_worker
         if len(outputs) == 1:
             return outputs[0]
         with guard_computation(backend, len(batch)):
             return array_module(outputs[0]).concatenate(outputs)
 
     def _share_work(self, snapshot: Snapshot, batch: Batch) -> tuple[str, int, int, float]:
-        """Return the backend, how many workers share a batch, or threads a call, and its cost."""
+        """Return the backend, the numbers of workers and of threads per call, and the seconds."""
         backend, samples, length = snapshot.backend, len(batch), batch.n_tokens
         seconds = snapshot.cost.seconds(samples, length)
         n = choose_workers(self.workers, backend, samples, samples * length, seconds)
@@ -171,9 +180,9 @@ class Team:
         return backend, 1 if threads > 1 else n, threads, seconds
 
     def _counts(self, batch: Batch, n: int) -> np.ndarray | None:
-        """Return how much each sample counts; None if the batch is computed as a whole.
+        """Return the weight of each sample in the loss; None if the batch is computed as a whole.
 
-        It may wait for labels on a GPU.
+        On a GPU this may wait for the labels.
         """
         at_once = self.micro_batch or len(batch)
         if batch.shard is None and n == 1 and at_once >= len(batch):
@@ -181,19 +190,21 @@ class Team:
         return np.asarray(batch.counts_for(self.loss) if batch.counts is None else batch.counts)
 
     def _accumulate(
-        self, k: int, key: Any, work: list[MicroBatch], backend: str, threads: int
+        self, k: int, key: Any, micro_batches: list[MicroBatch], backend: str, threads: int
     ) -> Array:
-        """Put the gradients of micro-batches into worker k's; return their part of the loss."""
-        model = above_frozen(twin_on(backend, self.model, of_data=True))
-        gradients, total, memory = self._gradients[k], 0.0, self._memory(k)
-        if self._used.get(k) is gradients:
+        """Add the gradients of micro-batches to worker k's; return their part of the loss."""
+        model = skip_frozen_layers(twin_on(backend, self.model, of_data=True))
+        gradients = self._gradients[k]
+        workspace = self._memory(k)
+        total = 0.0
+        if self._written.get(k) is gradients:
             gradients.zero()
-        self._used[k] = gradients
-        # An overflow still shows in the loss, where `fit` finds it and names the tensor.
+        self._written[k] = gradients
+        # `fit` still finds an overflow in the loss, and names the tensor.
         with np.errstate(over="ignore", invalid="ignore"):
-            for batch, weight, first, cut in work:
-                drawn = partial(part_generator, key, first, len(batch), cut)
-                context = EngineContext(True, drawn, workspace=memory, threads=threads)
+            for batch, weight, first, cut in micro_batches:
+                generator = partial(part_generator, key, first, len(batch), cut)
+                context = EngineContext(True, generator, workspace=workspace, threads=threads)
                 loss = fast_loss(self.loss, backend, context)
                 total = total + accumulate(model, loss, batch, context, gradients, weight)
         return total
@@ -233,52 +244,65 @@ def team_of(
 
 
 def micro_batches_of_worker(
-    k: int, n: int, batch: Batch, most: int | None, counts: np.ndarray | None, masked: bool
+    k: int,
+    n: int,
+    batch: Batch,
+    size: int | None,
+    counts: np.ndarray | None,
+    needs_masks: bool,
 ) -> list[MicroBatch]:
-    """Return what worker k of n computes, at most `most` samples at a time.
+    """Return what worker k of n computes, at most `size` samples at a time.
 
-    `counts` says how much each sample counts in the loss; None: the batch is computed as a whole.
-    Unless `masked`, samples without padding lose their mask.
+    `counts` has the weight of each sample in the loss; None: the batch is computed as a whole.
+    Unless the model `needs_masks`, samples without padding lose their mask.
     """
     if counts is None:
-        return [MicroBatch(batch if masked else drop_full_mask(batch))]
-    shard, rows = batch.shard, list(rows_of_worker(k, n, len(batch), most))
-    rows_together = batch.select(slice(rows[0].start, rows[-1].stop))
-    rows_together = rows_together if masked else drop_full_mask(rows_together)
+        return [MicroBatch(batch if needs_masks else drop_full_mask(batch))]
+    shard = batch.shard
+    row_slices = list(rows_of_worker(k, n, len(batch), size))
+    first = row_slices[0].start
+    samples = batch.select(slice(first, row_slices[-1].stop))
+    if not needs_masks:
+        samples = drop_full_mask(samples)
     total = (float(counts.sum()) if shard is None else shard.total) or 1.0
-    before, cut = 0, None
+    first_of_shard, cut = 0, None
     if shard is not None:
-        here, before = tuple(sequences.length for sequences in rows_together.inputs), shard.first
-        cut = None if shard.lengths in (None, here) else Cut(here, shard.lengths)
-    micro_batches, first = [], rows[0].start
-    for of_batch in rows:
-        if of_batch.start == of_batch.stop:
+        first_of_shard = shard.first
+        lengths = tuple(sequences.length for sequences in samples.inputs)
+        cut = None if shard.lengths in (None, lengths) else Cut(lengths, shard.lengths)
+    micro_batches = []
+    for rows in row_slices:
+        if rows.start == rows.stop:
             continue  # there are fewer samples than workers
-        micro_batch = rows_together
-        if len(rows) > 1:
-            micro_batch = micro_batch.select(slice(of_batch.start - first, of_batch.stop - first))
-        weight = float(counts[of_batch].sum()) / total
-        micro_batches.append(MicroBatch(micro_batch, weight, before + of_batch.start, cut))
+        micro_batch = samples
+        if len(row_slices) > 1:
+            micro_batch = samples.select(slice(rows.start - first, rows.stop - first))
+        weight = float(counts[rows].sum()) / total
+        micro_batches.append(MicroBatch(micro_batch, weight, first_of_shard + rows.start, cut))
     return micro_batches
 
 
-def rows_of_worker(k: int, n: int, n_rows: int, most: int | None) -> Iterator[slice]:
-    """Yield the rows that worker k of n computes, at most `most` at a time."""
+def rows_of_worker(k: int, n: int, n_rows: int, size: int | None) -> Iterator[slice]:
+    """Yield the rows that worker k of n computes, at most `size` at a time."""
     start, stop = k * n_rows // n, (k + 1) * n_rows // n
-    size = max(stop - start, 1) if most is None else most
+    if size is None:
+        size = max(stop - start, 1)
     for first in range(start, max(stop, start + 1), size):
         yield slice(first, min(first + size, stop))
 
 
 def drop_full_mask(batch: Batch) -> Batch:
-    """Return a batch without its mask if no token is padding, as is common in batches by length.
+    """Return a batch without masks that keep every token, as is common in batches by length.
 
-    Then layers need not look at a mask, which takes a few per cent of a short step.
+    Without a mask to read, layers save a few per cent of a short step.
     """
     if not any(_has_full_mask(sequences) for sequences in batch.inputs):
         return batch
-    inputs = [replace(e, padding=None) if _has_full_mask(e) else e for e in batch.inputs]
-    return replace(batch, inputs=tuple(inputs))
+    inputs = tuple(
+        replace(sequences, padding=None) if _has_full_mask(sequences) else sequences
+        for sequences in batch.inputs
+    )
+    return replace(batch, inputs=inputs)
 
 
 def _has_full_mask(sequences: Sequences) -> bool:

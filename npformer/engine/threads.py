@@ -1,4 +1,4 @@
-"""Threads that compute side by side: parts of a batch, or parts of one call.
+"""Threads that compute in parallel: parts of a batch, or parts of one call.
 
 NumPy releases the interpreter's lock while it computes, so threads run in parallel if their calls
 are long. Meanwhile BLAS has one thread: after a product, BLAS's own threads would wait busily for
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from npformer.core.support.worker_threads import Task, WorkerThreads
 from npformer.engine.blas import OneBlasThread
 
-Part = TypeVar("Part")
+Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 _pools: dict[int, WorkerThreads] = {}
@@ -27,35 +27,35 @@ _refused: set[int] = set()
 
 
 class _ThisThread(threading.local):
-    """What a thread knows about itself."""
+    """Facts about the running thread."""
 
     is_in_pool = False
     cores: frozenset[int] = frozenset()
-    """All that it may use."""
+    """All cores that the thread may use."""
     first_cores: frozenset[int] = frozenset()
-    """Those on which it begins a task; none: wherever the system likes."""
+    """The cores on which the thread begins a task; if empty, the system chooses."""
 
 
 _this_thread = _ThisThread()
 
 
 def side_by_side(
-    compute: Callable[[Part], Result], parts: list[Part], threads: int | None = None
+    compute: Callable[[Argument], Result], arguments: list[Argument], threads: int | None = None
 ) -> list[Result]:
-    """Return [compute(part), ...], each part in a separate thread, or in `threads` threads.
+    """Return [compute(argument), ...]: each call in a separate thread, or all in `threads` threads.
 
-    An error reaches the caller once all threads have finished. A thread of a pool computes the
-    parts itself, one after another, because it could wait forever for the other threads; so does
-    the caller if the system starts no threads, or if there is one part. The results are the same.
+    An error reaches the caller once all threads have finished. A thread of a pool makes the calls
+    itself, one after another, because it could wait forever for the other threads; so does the
+    caller if the system starts no threads, or for a single argument. The results are the same.
     """
-    if _this_thread.is_in_pool or len(parts) == 1:
-        return [compute(item) for item in parts]
-    pool = _pool_or_none(threads or len(parts))
+    if _this_thread.is_in_pool or len(arguments) == 1:
+        return [compute(argument) for argument in arguments]
+    pool = _pool_or_none(threads or len(arguments))
     with OneBlasThread():
         if pool is None:
-            return [compute(item) for item in parts]
+            return [compute(argument) for argument in arguments]
         # In a copy of the caller's context, which includes NumPy's error settings.
-        tasks = [Task(copy_context().run, _run_in_pool, compute, item) for item in parts]
+        tasks = [Task(copy_context().run, _run_in_pool, compute, item) for item in arguments]
         try:
             for task in tasks:
                 pool.submit(task)
@@ -65,17 +65,17 @@ def side_by_side(
                 task.end()
 
 
-def _run_in_pool(compute: Callable[[Part], Result], part: Part) -> Result:
+def _run_in_pool(compute: Callable[[Argument], Result], argument: Argument) -> Result:
     _move_to_first_cores()
-    return compute(part)
+    return compute(argument)
 
 
 def _move_to_first_cores() -> None:
-    """Let this thread begin on a core that the others of its pool do not begin on.
+    """Let this thread begin on a core on which no other thread of its pool begins.
 
     Threads of one interpreter keep waiting for each other. Linux tends to wake such threads on the
     same core, where they may run one after another for seconds. Afterwards the thread may use all
-    cores again, for what it starts or loads takes over its limits: a thread, a process, a BLAS.
+    cores again, because threads, processes and a BLAS that it starts or loads inherit its limits.
     """
     if _this_thread.first_cores:
         with suppress(OSError):  # the process may have lost a core meanwhile
@@ -90,9 +90,9 @@ def slices(n: int, n_parts: int) -> list[slice]:
 
 
 def thread_pool(n: int) -> WorkerThreads:
-    """Return n threads, which later calls use again: starting them takes as long as a small step.
+    """Return a pool of n threads, which is reused: starting it takes as long as a small step.
 
-    Raises RuntimeError, and leaves no thread behind, if the system does not start them all.
+    Raises RuntimeError, and leaves no thread behind, if the system does not start all threads.
     """
     with _pools_lock:
         if n not in _pools:
@@ -111,9 +111,9 @@ def _pool_or_none(n: int) -> WorkerThreads | None:
 
 
 def _join_pool(number: int, n: int) -> None:
-    """Note in a thread that it belongs to a pool of n, and the cores that it begins tasks on.
+    """Record in a thread that it belongs to a pool of n, and on which cores it begins tasks.
 
-    They are every n-th core of those that the process may use.
+    These are every n-th core of those that the process may use.
     """
     _this_thread.is_in_pool = True
     if hasattr(os, "sched_setaffinity"):
@@ -124,7 +124,7 @@ def _join_pool(number: int, n: int) -> None:
 
 
 def _reset_after_fork() -> None:
-    """Forget pools and lock in a forked child: it has no copies of the threads behind them."""
+    """Forget pools and lock in a forked child, which has no copies of their threads."""
     global _pools_lock
     _pools_lock = threading.RLock()
     _pools.clear()
@@ -136,10 +136,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_in_workers(
-    compute: Callable[[int], Result], n: int, alone: AbstractContextManager[Any]
+    compute: Callable[[int], Result], n: int, blas_limit: AbstractContextManager[Any]
 ) -> list[Result]:
-    """Return [compute(0), ..., compute(n - 1)], in threads; a single one in a context, here."""
+    """Return [compute(0), ..., compute(n - 1)], in threads.
+
+    A single call is made in this thread, with `blas_limit` entered.
+    """
     if n > 1:
         return side_by_side(compute, list(range(n)))
-    with alone:
+    with blas_limit:
         return [compute(0)]

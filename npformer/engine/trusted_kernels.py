@@ -1,8 +1,8 @@
-"""Which kernels a GPU runs: those that a child process has seen compute what the plain pairs do.
+"""Decide which GPU kernels to trust: a child process compares each with its plain pair.
 
-The child, `npformer.engine.kernel_check`, is there because a kernel that writes outside its
-arrays would spoil the device for its process. The verdict is kept on disk, so it takes time only
-once.
+The child, `npformer.engine.kernel_check`, is a separate process because a kernel that writes
+outside its arrays would spoil the device for its process. The verdict is kept on disk, so it takes
+time only once.
 """
 
 import hashlib
@@ -30,45 +30,45 @@ TIMEOUT = 300.0
 """Seconds after which a child counts as hanging; most of them are for compiling."""
 
 SOURCES = (".py", ".cu", ".cuh")
-"""How the names of files with kernels end."""
+"""Suffixes of files that contain kernels."""
 
 DTYPES = {"f": "float32", "d": "float64"}
 
 Verdict = dict[str, Any]
-"""What was checked ("about"), what is wrong by kernel ("problems"), and "seconds"."""
+"""On what machine ("about"), what is wrong with each kernel ("problems"), and "seconds"."""
 
 _verdicts: dict[tuple[str, str], Verdict] = {}
-"""Of this process, by dtype and precision."""
+"""The verdicts that this process has read or made, by dtype and precision."""
 
 _lock = threading.RLock()  # reentrant: a signal's handler may predict while it is held
 
 
-def proven(name: str, char: str) -> bool:
-    """Return whether to run a kernel of "cupy" for arrays of a dtype, given as its code.
+def is_trusted(name: str, char: str) -> bool:
+    """Return whether to run a kernel of "cupy" for arrays of a dtype, passed as its code.
 
     The first call for a dtype and a precision may take seconds, and warns if kernels are left out.
     """
     key = DTYPES[char], "float32" if char == "d" else precision("cupy")
-    known = _verdicts.get(key)
-    if known is None:
+    verdict = _verdicts.get(key)
+    if verdict is None:
         with _lock:
             is_new = key not in _verdicts
             if is_new:
-                _verdicts[key] = verdict(*key)
-            known = _verdicts[key]
-        if is_new and known["problems"]:
-            warnings.warn(describe_verdict(known), stacklevel=2)
-    return name not in known["problems"] and "" not in known["problems"]
+                _verdicts[key] = kernel_verdict(*key)
+            verdict = _verdicts[key]
+        if is_new and verdict["problems"]:
+            warnings.warn(describe_verdict(verdict), stacklevel=2)
+    return name not in verdict["problems"] and "" not in verdict["problems"]
 
 
-def verdict(dtype: str, precision: str, again: bool = False) -> Verdict:
-    """Return the verdict on disk; if there is none, or `again`, that of a child process."""
+def kernel_verdict(dtype: str, precision: str, again: bool = False) -> Verdict:
+    """Return the verdict on disk; run a child process if there is none, or with `again`."""
     if os.environ.get(CHECK_VARIABLE) == "0":
         return {"about": {}, "problems": {}, "seconds": None}
-    environment = {what: value for what, value in get_backend("cupy").details() if what != "memory"}
+    environment = {name: text for name, text in get_backend("cupy").details() if name != "memory"}
     environment |= {"kernels": digest(), "dtype": dtype, "precision": precision}
     code = hashlib.sha256(json.dumps(environment).encode()).hexdigest()[:16]
-    file = folder() / f"kernels-{code}.json"
+    file = cache_folder() / f"kernels-{code}.json"
     if not again:
         on_disk = _read(file, environment)
         if on_disk is not None:
@@ -78,14 +78,14 @@ def verdict(dtype: str, precision: str, again: bool = False) -> Verdict:
         "compiling them may take a minute",
         file=sys.stderr,
     )
-    new = {"about": environment} | _verdict_of_child(dtype, precision)
-    _write(file, new)
-    return new
+    verdict = {"about": environment} | _verdict_of_child(dtype, precision)
+    _write(file, verdict)
+    return verdict
 
 
 def describe_verdict(verdict: Verdict) -> str:
     """Return which kernels a verdict leaves out, and on what machine."""
-    environment = ", ".join(f"{what} {value}" for what, value in verdict["about"].items())
+    environment = ", ".join(f"{name} {text}" for name, text in verdict["about"].items())
     left_out = "; ".join(f"{name or 'all'} ({why})" for name, why in verdict["problems"].items())
     return (
         f"kernels are left out, the plain functions run in their place: {left_out}. {environment}. "
@@ -105,12 +105,13 @@ def digest() -> str:
     return digest_of_files.hexdigest()[:16]
 
 
-def folder() -> Path:
+def cache_folder() -> Path:
     """Return the folder of verdicts, in the platform's folder for caches."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        return Path(chosen)
-    of_platform = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
-    parent = Path(of_platform) if of_platform else Path.home() / ".cache"
+    chosen_folder = os.environ.get(CACHE_VARIABLE)
+    if chosen_folder:
+        return Path(chosen_folder)
+    platform_folder = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
+    parent = Path(platform_folder) if platform_folder else Path.home() / ".cache"
     return parent / "npformer"
 
 
@@ -151,21 +152,21 @@ def _run_child(dtype: str, precision: str) -> _Child:
 
 
 def _verdict_of_child(dtype: str, precision: str) -> Verdict:
-    """Return what a child process finds, which prints it line by line.
+    """Return the verdict that a child process prints, line by line.
 
-    Kernels that it did not get to are left out.
+    Kernels that the child did not reach are left out.
     """
     child = _run_child(dtype, precision)
     lines = [_line(text) for text in child.output.splitlines()]
     names = next((line["names"] for line in lines if "names" in line), [""])
-    judged = {line["kernel"]: line["problem"] for line in lines if "kernel" in line}
+    problem_by_name = {line["kernel"]: line["problem"] for line in lines if "kernel" in line}
     last_errors = child.errors.decode(errors="replace").strip()[-2000:]
     missing = f"the process that checks it {child.end}"
     if last_errors:
         missing += f": {last_errors.splitlines()[-1]}"
     problems = {}
     for name in names:
-        problem = judged.get(name, missing)
+        problem = problem_by_name.get(name, missing)
         if problem:
             problems[name] = problem
     verdict: Verdict = {"problems": problems}
@@ -176,7 +177,7 @@ def _verdict_of_child(dtype: str, precision: str) -> Verdict:
 
 
 def _line(text: bytes) -> dict[str, Any]:
-    """Return what a line says in JSON; nothing if a library printed it."""
+    """Return the JSON object in a line; an empty one if a library printed the line."""
     with suppress(ValueError):
         content = json.loads(text)
         if isinstance(content, dict):
@@ -184,11 +185,11 @@ def _line(text: bytes) -> dict[str, Any]:
     return {}
 
 
-def _read(file: Path, about: dict[str, str]) -> Verdict | None:
+def _read(file: Path, environment: dict[str, str]) -> Verdict | None:
     """Return a verdict from disk; None if there is none, or if it is damaged."""
     with suppress(OSError, ValueError):
         content = json.loads(file.read_text("utf-8"))
-        fits = isinstance(content, dict) and content.get("about") == about
+        fits = isinstance(content, dict) and content.get("about") == environment
         if fits and isinstance(content.get("problems"), dict):
             return content  # type: ignore[no-any-return]
     return None
@@ -198,6 +199,6 @@ def _write(file: Path, verdict: Verdict) -> None:
     """Write a verdict in one step; without a folder to write to, the next process checks again."""
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps(verdict, indent=1), "utf-8")
-        new.replace(file)
+        new_file = file.with_suffix(f".{os.getpid()}")
+        new_file.write_text(json.dumps(verdict, indent=1), "utf-8")
+        new_file.replace(file)

@@ -1,9 +1,9 @@
 """The fast version of a model: its twin.
 
 A twin has a class from `twin_classes` and shares the layer's own ``__dict__``, so it always has the
-same parameters and settings: it runs whatever a user puts into the model.
+same parameters and settings, even after a user changes the model.
 
-If a layer's class is not in the table, the layer runs as written, with everything inside it. A
+If a layer's class is not in the table, the layer runs as written, and so do its children. A
 subclass of a container in the table (`Encoder`, `Sequential`, `SequenceClassifier`) is a container
 too if it overrides none of the container's methods.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from npformer.core import Array, Layer, a_type, get_backend
 from npformer.core.dispatch import enabled, register
 from npformer.engine.kernel_tables import KernelPair, kernels_of
-from npformer.engine.trusted_kernels import proven
+from npformer.engine.trusted_kernels import is_trusted
 from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass, model_cache
 
 Model = TypeVar("Model", bound=Layer)
@@ -34,7 +34,7 @@ class Twins:
     array_type: type
     root: Layer | None = None  # keeps the model alive for a caller who holds only its twin
     caches: dict[int, Any] = field(default_factory=dict)  # see `model_cache`
-    _made: tuple[dict[int, Any], dict[int, Any]] = field(default_factory=lambda: ({}, {}))
+    _by_id: tuple[dict[int, Any], dict[int, Any]] = field(default_factory=lambda: ({}, {}))
 
     def __post_init__(self) -> None:
         self._exact = self.array_type is np.ndarray  # a subclass may redefine any operator
@@ -47,41 +47,42 @@ class Twins:
         if self._exact:
             return self.kernels.get(name) if type(x) is np.ndarray else None
         pair = self.kernels.get(name) if isinstance(x, self.array_type) else None
-        return pair if pair is None or proven(name, char) else None
+        return pair if pair is None or is_trusted(name, char) else None
 
-    def of(self, layer: Any, first: bool = False) -> Any:
-        """Return the twin of a layer, whose input may be data; the layer itself if it has none.
+    def twin_of(self, layer: Any, first: bool = False) -> Any:
+        """Return the twin of a layer, or the layer itself if it has none.
 
-        Of a list of layers, return the list of their twins; the input of the first may be data.
+        For a list of layers, return the list of their twins. `first`: the input of the layer, or of
+        the first layer of the list, may be data.
         """
-        # The layer is kept, too, so that no other one gets its id.
-        _, kind, twin = self._made[first].get(id(layer), (None, None, None))
-        if type(layer) is kind:
+        # The layer is stored, too, so that no other object gets its id.
+        _, layer_class, twin = self._by_id[first].get(id(layer), (None, None, None))
+        if type(layer) is layer_class:
             attributes = layer.__dict__  # `has_own_pass` without the call, which runs often
             if "forward" not in attributes and "backward" not in attributes:
                 return twin
         if isinstance(layer, (list, tuple)):
-            return [self.of(one, first and i == 0) for i, one in enumerate(layer)]
+            return [self.twin_of(child, first and i == 0) for i, child in enumerate(layer)]
         if not isinstance(layer, Layer):
             return layer
         twin = self.make(layer, first)
         if twin is not layer:
-            self._made[first][id(layer)] = (layer, type(layer), twin)
+            self._by_id[first][id(layer)] = (layer, type(layer), twin)
         return twin
 
     def make(self, layer: Layer, first: bool) -> Layer:
         """Return a new twin; the layer itself if it has none."""
-        kind = TABLE.find(type(layer), first)
-        if kind is None or has_own_pass(layer):
+        twin_class = TABLE.find(type(layer), first)
+        if twin_class is None or has_own_pass(layer):
             return layer
-        twin: Any = object.__new__(kind)
+        twin: Any = object.__new__(twin_class)
         twin.__dict__ = layer.__dict__
         twin._twins = self
         return twin  # type: ignore[no-any-return]
 
     def release(self) -> None:
-        """Drop all twins; one that is still in use makes those of its children again."""
-        for twins in self._made:
+        """Drop all twins; one that is still in use makes new twins of its children."""
+        for twins in self._by_id:
             twins.clear()
 
 
@@ -89,8 +90,8 @@ def fast(model: Model, *, of_data: bool = False) -> Model:
     """Return the twin of a model: the same layers and parameters, with fast passes.
 
     It computes what the model computes, up to rounding, and `use_kernels(False)` switches it off.
-    It shares everything with the model, so a weight, setting or layer that is changed in the model
-    is changed in the twin. After a move to another backend, call `fast` again.
+    It shares everything with the model, so a weight, setting or layer that changes in the model
+    changes in the twin. After a move to another backend, call `fast` again.
 
     Parameters
     ----------
@@ -134,9 +135,9 @@ def twin_on(backend: str, model: Model, of_data: bool = False) -> Model:
     if not enabled() or isinstance(model, Fast) or has_own_pass(model):
         return model
     twins, key = model_cache(model).twins, (backend, of_data)
-    known = twins.get(key)
-    if known is not None and known[0] is type(model):
-        return known[1]  # type: ignore[no-any-return]
+    cached = twins.get(key)
+    if cached is not None and cached[0] is type(model):
+        return cached[1]  # type: ignore[no-any-return]
     kernels = kernels_of(backend)
     if kernels is None:
         return model
@@ -146,18 +147,20 @@ def twin_on(backend: str, model: Model, of_data: bool = False) -> Model:
     return twin  # type: ignore[return-value]
 
 
-def as_written(model: Layer) -> set[int]:
+def plain_layer_ids(model: Layer) -> set[int]:
     """Return the ids of the layers in a model that run as written."""
     ids: set[int] = set()
 
     def visit(layer: Layer, twin: Any) -> None:
-        known = TABLE.find(type(layer)) is not None and twin is not layer
-        if not known:
+        has_fast_class = TABLE.find(type(layer)) is not None and twin is not layer
+        skipped_ids: set[int] = set()
+        if has_fast_class:
+            skipped_ids = {id(child) for child in twin.passes_over()}
+        else:
             ids.add(id(layer))
-        passed_over = set(map(id, twin.passes_over())) if known else set()
         for _, child in layer.children():
-            if isinstance(child, Layer) and id(child) not in passed_over:
-                visit(child, child if twin is layer else twin._twins.of(child))
+            if isinstance(child, Layer) and id(child) not in skipped_ids:
+                visit(child, child if twin is layer else twin._twins.twin_of(child))
 
     visit(model, fast(model))
     return ids

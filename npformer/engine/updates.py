@@ -1,4 +1,4 @@
-"""Kernels for the optimizer's update and for clipping, and the generator of masks on a GPU."""
+"""Kernels for the optimizer's update and for clipping, and the GPU's generator of masks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from npformer.core import Array, backend_of, is_array
 from npformer.core.dispatch import register
 from npformer.engine.kernel_tables import updates_of
-from npformer.engine.trusted_kernels import proven
+from npformer.engine.trusted_kernels import is_trusted
 from npformer.engine.twin_classes import FLOATS
 from npformer.optim import adam_update, clip_by_global_norm
 
@@ -23,7 +23,7 @@ def update_kernel(name: str, x: Array) -> Callable[..., Any] | None:
         return None
     if x.ndim == 1 and is_array(x) and backend_of(x=x).name == "cupy":
         kernel = updates_of("cupy").get(name)
-        if kernel is not None and proven(name, x.dtype.char):
+        if kernel is not None and is_trusted(name, x.dtype.char):
             return kernel
     return None
 
@@ -47,7 +47,7 @@ def device_generator(backend: str, seed: int) -> Any:
 
     `seed` is from 0 to 2^63 - 1.
     """
-    if backend != "cupy" or not proven("DeviceGenerator", "f"):
+    if backend != "cupy" or not is_trusted("DeviceGenerator", "f"):
         return None
     from npformer.engine.gpu import DeviceGenerator  # late, as in `kernel_tables`
 

@@ -3,7 +3,7 @@
 Workers share samples: each computes a part of the batch with one BLAS thread, so everything in a
 step runs in parallel and not only the matrix products. If there are fewer samples than cores, and
 they are long, threads share the calls of one worker instead: the rows of a product, the heads of
-attention (`EngineContext.in_parts`).
+attention (`EngineContext.map_slices`).
 """
 
 from numbers import Integral
@@ -12,14 +12,14 @@ from npformer.core import cores, described
 from npformer.core.dispatch import enabled
 from npformer.engine.snapshot import Snapshot
 
-# The least cost, in seconds of a training step, for which sharing is worth it. A prediction takes
-# less time than a step, but its calls are shorter too, so the same numbers serve.
+# The least cost, in seconds of a training step, from which sharing is worthwhile. A prediction
+# takes less time than a step, but its calls are shorter too, so the same numbers hold.
 
 THREAD_SECONDS = 0.0025
-"""For a worker: it waits for the interpreter between calls."""
+"""For workers, which wait for the interpreter between calls."""
 
 THREAD_TOKENS = 384
-"""Least tokens of a worker: in a large model, fewer make calls too short."""
+"""Least number of tokens for a worker: in a large model, fewer make calls too short."""
 
 PAIR_SECONDS = 0.05
 """For threads that share calls: the cost of pairs of tokens. It must also be a third of the whole
@@ -39,9 +39,9 @@ def check_workers(workers: object) -> None:
 def choose_workers(
     workers: int | str, backend: str, samples: int, tokens: int, seconds: float
 ) -> int:
-    """Return how many workers share a batch: the number given, but at most one per sample.
+    """Return how many workers share a batch: `workers`, but at most one per sample.
 
-    "auto" is one for each core that gets enough to do, and 1 on a GPU. Raises ValueError for
+    "auto" means one for each core that gets enough work, and 1 on a GPU. Raises ValueError for
     anything else, and for more than one worker on a GPU.
     """
     check_workers(workers)
@@ -74,4 +74,4 @@ def choose_threads(
     most = cores() if workers == "auto" else int(workers)
     if 2 * samples > most or not enabled():
         return 1
-    return most if snapshot.in_parts else 1
+    return most if snapshot.splits_calls else 1

@@ -1,7 +1,7 @@
-"""A pool of memory for NumPy, which is reused from one step to the next.
+"""A pool of memory for NumPy arrays, which is reused from one step to the next.
 
-Getting a large array from the system takes longer than filling it, because each page is mapped and
-cleared first, and unmapped a moment later. CuPy has its own pool.
+Getting memory for a large array from the system takes longer than filling it, because each page is
+mapped and cleared first, and unmapped a moment later. CuPy has its own pool.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from npformer.core import Array, backend_of
 
 SMALL = 1 << 16
-"""Below this many bytes an array is newly made: the C library has a pool for small pieces."""
+"""Arrays of fewer bytes are always new: the C library has a pool for small blocks."""
 
 LINE = 64
-"""Arrays begin at a multiple of this many bytes: a cache line, and the widest vector register."""
+"""Arrays begin at a multiple of this many bytes: a cache line, or the widest vector register."""
 
 
 class _Lease:
-    """The base of a lent array. It is freed with the last view and then gives the block back."""
+    """The base of a lent array. It is freed with the last view, and then returns the block."""
 
     __slots__ = ("__array_interface__", "_block", "_free")
 
@@ -44,7 +44,7 @@ class _Lease:
 
 
 class _Block:
-    """A piece of memory, and the address where an array in it begins."""
+    """A block of memory, and the address where an array in it begins."""
 
     __slots__ = ("address", "memory")
 
@@ -59,10 +59,10 @@ _HOST = np.empty(0)
 
 @dataclass(eq=False)
 class Workspace:
-    """Lends arrays. Their memory comes back by itself once nobody holds them or a view of them.
+    """Lends arrays. Their memory is free again once nobody holds them or a view of them.
 
-    So nothing is given back by hand, and an array that a caller keeps is never overwritten by a
-    later call. Threads may borrow at the same time, but not during `tidy`.
+    So nothing has to be returned by hand, and an array that a caller keeps is never overwritten by
+    a later call. Threads may borrow at the same time, but not during `tidy`.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Workspace:
 
     n_bytes: int = 0
     _free: dict[int, list[_Block]] = field(default_factory=dict)  # by size
-    _unused: dict[int, int] = field(default_factory=dict)  # the fewest free since `tidy` counted
+    _unused: dict[int, int] = field(default_factory=dict)  # least count of free blocks since `tidy`
     _calls: int = 0
     _counting: threading.RLock = field(default_factory=threading.RLock)
 
@@ -114,7 +114,7 @@ class Workspace:
         return vector
 
     def tidy(self, patience: int = 8) -> None:
-        """Every `patience` calls, free the memory that was not lent since the last time."""
+        """Every `patience` calls, free the memory that was not lent since the last such call."""
         self._calls += 1
         if self._calls < patience:
             return

@@ -148,7 +148,7 @@ def verdicts(monkeypatch, gpu):
         environment = {"GPU": "a strict fake device", "dtype": dtype}
         return {"about": environment, "problems": wrong.get(dtype, {}), "seconds": 1.25}
 
-    monkeypatch.setattr(doctor, "verdict", judge)
+    monkeypatch.setattr(doctor, "kernel_verdict", judge)
     return wrong
 
 

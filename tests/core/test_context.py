@@ -7,7 +7,7 @@ import pytest
 import npformer as nf
 from npformer.core import Padding
 from npformer.engine import EngineContext
-from npformer.engine.context import as_engine_context
+from npformer.engine.context import engine_context
 
 MASK = np.arange(3) < np.array([[3], [1]])
 OTHER = np.arange(5) < np.array([[2], [5]])
@@ -86,9 +86,10 @@ def test_to_layers_of_the_memory_the_memory_is_the_first_input(context):
 
 def test_the_engine_takes_over_both_and_shares_the_generator_that_is_made():
     context = nf.Context(True, partial(np.random.default_rng, 0), **FULL)
-    assert_holds(engine_context := as_engine_context(context), MASK, TYPES, OTHER, OTHER_TYPES)
+    fast_context = engine_context(context)
+    assert_holds(fast_context, MASK, TYPES, OTHER, OTHER_TYPES)
     for name in ("generator", "padding", "memory_padding"):
-        assert getattr(engine_context, name) is getattr(context, name)
+        assert getattr(fast_context, name) is getattr(context, name)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from npformer.engine.threads import side_by_side, slices
 )
 def test_slices_are_all_rows_together(n_rows, n, sizes):
     found = slices(n_rows, n)
-    assert found == Context(threads=n).in_parts(lambda part: part, n_rows)
+    assert found == Context(threads=n).map_slices(lambda part: part, n_rows)
     assert [part.stop - part.start for part in found] == sizes
     rows = np.arange(n_rows)
     np.testing.assert_array_equal(np.concatenate([rows[part] for part in found]), rows)
@@ -46,10 +46,10 @@ def test_results_come_in_order_each_from_a_thread_of_its_own():
 
 
 def test_one_thread_is_the_callers():
-    found = Context().in_parts(lambda rows: (rows, threading.get_ident()), 5)
+    found = Context().map_slices(lambda rows: (rows, threading.get_ident()), 5)
     assert found == [(slice(0, 5), threading.get_ident())]
     assert side_by_side(lambda part: threading.get_ident(), [0]) == [threading.get_ident()]
-    assert Context(threads=4).in_parts(lambda rows: rows, 1) == [slice(0, 1)]
+    assert Context(threads=4).map_slices(lambda rows: rows, 1) == [slice(0, 1)]
 
 
 def test_a_thread_of_a_pool_that_asks_for_threads_computes_there():

@@ -162,13 +162,13 @@ def shared_calls(monkeypatch):
     """Let threads share calls however little they do; return how many threads each call had."""
     monkeypatch.setattr(worker_counts, "PAIR_SECONDS", 0.0)
     monkeypatch.setattr(snapshot, "cost_of", lambda model: Cost(0.0, 1e-9))
-    seen, in_parts = [], EngineContext.in_parts
+    seen, map_slices = [], EngineContext.map_slices
 
     def noted(self, *arguments):
         seen.append(self.threads)
-        return in_parts(self, *arguments)
+        return map_slices(self, *arguments)
 
-    monkeypatch.setattr(EngineContext, "in_parts", noted)
+    monkeypatch.setattr(EngineContext, "map_slices", noted)
     return seen
 
 

@@ -183,7 +183,7 @@ def test_the_doctor_is_content() -> None:
 def test_a_process_of_its_own_finds_kernels_right(monkeypatch, tmp_path, dtype, precision) -> None:
     monkeypatch.delenv(trusted_kernels.CHECK_VARIABLE)
     monkeypatch.setenv(trusted_kernels.CACHE_VARIABLE, str(tmp_path))
-    trusted_kernels.verdict(dtype, precision)  # CuPy's own kernels are compiled at first
-    second_verdict = trusted_kernels.verdict(dtype, precision, again=True)
+    trusted_kernels.kernel_verdict(dtype, precision)  # CuPy's own kernels are compiled at first
+    second_verdict = trusted_kernels.kernel_verdict(dtype, precision, again=True)
     assert second_verdict["problems"] == {}
     assert second_verdict["seconds"] <= 2.0

@@ -78,7 +78,7 @@ def test_gradients_are_those_of_the_whole_model(small_model, words, patterns, ch
 
 def test_the_backward_pass_ends_above_what_is_frozen(small_model, words, monkeypatch):
     model = small_model().freeze("embed.*", "encoder.blocks.0.*")
-    reached, whole = [], team.above_frozen
+    reached, whole = [], team.skip_frozen_layers
 
     def count(name):
         layer = dict(model.layers())[name]
@@ -90,10 +90,10 @@ def test_the_backward_pass_ends_above_what_is_frozen(small_model, words, monkeyp
     count("embed")
     model.loss_and_gradients(*words)
     assert reached == []
-    monkeypatch.setattr(team, "above_frozen", lambda twin: twin)
+    monkeypatch.setattr(team, "skip_frozen_layers", lambda twin: twin)
     model.loss_and_gradients(*words)
     assert reached == ["embed"]
-    monkeypatch.setattr(team, "above_frozen", whole)
+    monkeypatch.setattr(team, "skip_frozen_layers", whole)
     model.unfreeze("embed.*").loss_and_gradients(*words)
     assert reached == ["embed"] * 2
 

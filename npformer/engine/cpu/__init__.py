@@ -1,9 +1,9 @@
 """Kernels for NumPy arrays: they reuse memory, sum by matrix products, and work in the cache.
 
 A kernel takes the arguments of the function in `npformer.functional` that it replaces, and a
-context that lends memory and threads. The first line of its docstring names that function. What it
-does to rows is in leaves, which have two bodies: NumPy's passes, and a loop for numba.
-docs/performance.md says what each idea gained.
+context that lends memory and threads. The first line of its docstring names that function. Its
+operations on rows are leaves, which have two bodies: NumPy's passes, and a loop for numba.
+docs/performance.md lists how much time each idea saves.
 """
 
 from typing import Any
@@ -44,7 +44,7 @@ KERNELS: dict[str, Any] = {
 """By the name of the pair that each replaces. A kernel for several pairs has its own name."""
 
 WHY_NO_LOOPS = use_loops()
-"""Why leaves run NumPy's passes; "" if they run their loops."""
+"""Why leaves run NumPy's passes; empty if they run their loops."""
 
 UPDATES = {"adam_update": adam_update_kernel}
 """Functions without a backward pass, by the name of the plain function that each replaces."""

@@ -18,24 +18,23 @@ import numpy as np
 from npformer.core import Array
 from npformer.engine.cpu.loops import exp
 from npformer.engine.cpu.normal import TAIL, bell, compute_in_float64, log_odds, tail
-from npformer.engine.cpu.rows import EXP, FUSED, UNIT, leaf, pieces, scratch, zeros
+from npformer.engine.cpu.rows import EXP, FUSED, UNIT, chunks, leaf, scratch, zeros
 from npformer.functional.normal import FAR, normal_density, normal_distribution
 
 FEW = 2048
-"""Up to this many numbers SciPy's functions take less time than polynomials, which are more calls.
-"""
+"""Up to this many numbers, SciPy's functions are faster than polynomials, which need more calls."""
 
 
 def apply_in_chunks(activate: Callable[..., None]) -> Callable[..., None]:
-    """Return passes that call ``activate(x, y, keep, space)`` for a piece of rows at a time.
+    """Return passes that call ``activate(x, y, keep, space)`` for a chunk of rows at a time.
 
-    `space`, of shape (2, rows, width), is overwritten.
+    `space`, of shape (2, rows, width), is scratch memory.
     """
 
     @wraps(activate)
     def passes(x: Array, b: Array, y: Array, keep: bool) -> None:
         with np.errstate(over="ignore"):  # x^12 and e^-u may overflow; x / infinity is 0
-            for chunk in pieces(len(x), x.shape[1]):
+            for chunk in chunks(len(x), x.shape[1]):
                 z = x[chunk]
                 z += b
                 activate(z, y[chunk], keep, scratch(2 * z.size, z.dtype).reshape(2, *z.shape))

@@ -1,4 +1,4 @@
-"""Adam over a flat buffer, one piece at a time, so that each piece stays in the cache.
+"""Adam over a flat buffer, one chunk at a time, so that each chunk stays in the cache.
 
 With the whole buffer at once a training step takes 9 % longer on S, 3 % on M, 0 % on X (`python -m
 benchmarks parts`).
@@ -10,7 +10,7 @@ import numpy as np
 
 from npformer.core import Array
 from npformer.engine.adam_numbers import adam_numbers
-from npformer.engine.cpu.rows import ROUNDED, leaf, pieces, scratch
+from npformer.engine.cpu.rows import ROUNDED, chunks, leaf, scratch
 
 
 def adam_update_kernel(
@@ -25,7 +25,7 @@ def adam_update_kernel(
     eps: float,
     weight_decay: float = 0.0,
 ) -> None:
-    """Replaces `optim.adam_update`, of arrays whose entries lie one after another."""
+    """Replaces `optim.adam_update`, for contiguous arrays."""
     flat = (x.reshape(-1) for x in (theta, g, m, v))
     adam_step(*flat, *betas, *adam_numbers(t, lr, betas, eps, weight_decay))
 
@@ -57,7 +57,7 @@ def adam_step(
     theta = shrink theta - size m / (sqrt(v) + eps), after m and v have been updated.
     """
     root = math.sqrt(1.0 - beta2)
-    for chunk in pieces(theta.size, 1):
+    for chunk in chunks(theta.size, 1):
         theta_, g_, m_, v_ = theta[chunk], g[chunk], m[chunk], v[chunk]
         s = scratch(g_.size, g.dtype)
         m_ *= beta1

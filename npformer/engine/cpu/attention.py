@@ -10,26 +10,26 @@ from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.averaging import (
     average_backward_in_tiles,
-    average_by_head,
     average_in_tiles,
+    views_of_heads,
 )
 from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
-from npformer.engine.cpu.rows import FUSED, UNIT, leaf, map_fits, pieces, read_only, zeros
+from npformer.engine.cpu.rows import FUSED, UNIT, chunks, leaf, map_fits, read_only, zeros
 from npformer.functional.heads import repeat_heads
 from npformer.functional.rotary import rotations
 
 VECTOR = 16
-"""Numbers that a loop sums at a time: heads are too short for the loops that LLVM makes."""
+"""Numbers that a loop sums at a time: heads are too short for the loops that LLVM generates."""
 
 
 class Columns:
-    """Where queries, keys and values lie side by side: n_heads of the first, kv_heads of others.
+    """The columns of n_heads queries, kv_heads keys and kv_heads values, side by side.
 
     Attributes
     ----------
     queries, keys : int
-        How many columns are queries, and how many are keys; there are as many values.
+        Numbers of columns of queries and of keys; there are as many of values as of keys.
     slices, heads : tuple of slice
         The columns, and the heads, of queries, of keys and of values.
     """
@@ -38,11 +38,11 @@ class Columns:
         self.kv_heads, self.d_head = kv_heads, d_head
         self.group = n_heads // kv_heads
         self.queries, self.keys = n_heads * d_head, kv_heads * d_head
-        self.slices = _side_by_side(self.queries, self.keys)
-        self.heads = _side_by_side(n_heads, kv_heads)
+        self.slices = _adjacent_slices(self.queries, self.keys)
+        self.heads = _adjacent_slices(n_heads, kv_heads)
 
 
-def _side_by_side(q: int, k: int) -> tuple[slice, slice, slice]:
+def _adjacent_slices(q: int, k: int) -> tuple[slice, slice, slice]:
     return slice(0, q), slice(q, q + k), slice(q + k, q + 2 * k)
 
 
@@ -69,10 +69,9 @@ def attention_heads(
     """Replaces three `functional.linear`, then `functional.scaled_dot_product_attention`.
 
     concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i), on x of shape
-    (batch, length, d_model). Of keys and values there are `kv_heads`; None: n_heads. `store` says
+    (batch, length, d_model). There are `kv_heads` keys and values; None: n_heads. `store`:
     whether to keep exp(scores) for the backward pass; None keeps it for short sequences. With
-    `rope_theta` queries and keys are turned, as by `functional.rotary`, which changes the length of
-    none.
+    `rope_theta`, queries and keys are rotated as by `functional.rotary`, which keeps their lengths.
 
     Each call copies the three weight matrices side by side, with the scale of the scores multiplied
     into the queries' part; the copy takes far less time than the product. Heads are strided views
@@ -99,26 +98,35 @@ def attention_heads(
     bias[queries] *= scale
     rows = x.reshape(-1, d)
     qkv = context.empty((len(rows), W.shape[1]), x)
-    turns = None if rope_theta is None else turns_of(length, d_head, rope_theta, x.dtype.name)
+    rotation = None
+    if rope_theta is not None:
+        rotation = cosines_and_sines(length, d_head, rope_theta, x.dtype.name)
 
     def project(part: slice) -> Any:
         np.matmul(rows[part], W, out=qkv[part])
         longest = add_bias(qkv[part], bias, d_head, columns.queries, columns.keys, False)
-        if turns is not None:
-            rotary_of_rows(qkv[part], *turns, part.start, keys.stop)
+        if rotation is not None:
+            rotary_of_rows(qkv[part], *rotation, part.start, keys.stop)
         return longest
 
-    squares = reduce(np.maximum, context.in_parts(project, len(rows)))
-    query, key, value = average_by_head(qkv, batch, length, d_head, *columns.heads)
+    squares = reduce(np.maximum, context.map_slices(project, len(rows)))
+    query, key, value = views_of_heads(qkv, batch, length, d_head, *columns.heads)
     if columns.group > 1:
         key, _ = repeat_heads(key, columns.group)
         value, _ = repeat_heads(value, columns.group)
     y = context.empty((batch, length, columns.queries), x)
-    bound = math.sqrt(math.prod(squares))
     cache = average_in_tiles(
-        query, key, value, y, context, longest=bound, causal=causal, window=window, store=store
+        query,
+        key,
+        value,
+        y,
+        context,
+        largest_score=math.sqrt(math.prod(squares)),
+        causal=causal,
+        window=window,
+        store=store,
     )
-    return y, (rows, biases, W, scale, cache, x.shape, columns, turns)
+    return y, (rows, biases, W, scale, cache, x.shape, columns, rotation)
 
 
 def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
@@ -126,10 +134,10 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
     Gradients: dx, then dW and, if there was a bias, db of query, key and value.
     """
-    rows, biases, W, scale, averaged, x_shape, columns, turns = cache
+    rows, biases, W, scale, averaged, x_shape, columns, rotation = cache
     (batch, length, _), context = x_shape, averaged[-1]
     dqkv = context.empty((len(rows), W.shape[1]), rows)
-    dquery, dkey, dvalue = average_by_head(dqkv, batch, length, columns.d_head, *columns.heads)
+    dquery, dkey, dvalue = views_of_heads(dqkv, batch, length, columns.d_head, *columns.heads)
     if columns.group == 1:
         average_backward_in_tiles(dy, averaged, dquery, dkey, dvalue)
     else:
@@ -139,11 +147,14 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
         for target, dheads in ((dkey, dkeys), (dvalue, dvalues)):
             grouped = dheads.reshape(batch, columns.kv_heads, columns.group, *dheads.shape[2:])
             np.add.reduce(grouped, axis=2, out=target)
-    if turns is not None:
-        (cosine, sine), turned = turns, columns.queries + columns.keys
-        context.in_parts(
-            lambda part: rotary_of_rows(dqkv[part], cosine, -sine, part.start, turned), len(rows)
-        )
+    if rotation is not None:
+        cosine, sine = rotation
+        rotated_columns = columns.queries + columns.keys
+
+        def rotate_back(part: slice) -> None:
+            rotary_of_rows(dqkv[part], cosine, -sine, part.start, rotated_columns)
+
+        context.map_slices(rotate_back, len(rows))
     W_back = np.multiply(W, _factors(columns, 1.0, W.dtype), out=context.empty(W.shape, W))
     dx = gradient_of_input(dqkv, W_back, context)
     dW, db = gradients_of_map(dqkv, rows, context)
@@ -159,17 +170,17 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
 
 def _loop(qkv, bias, d_head, queries, keys, rectify):  # type: ignore[no-untyped-def]
-    longest, none = np.zeros(2, qkv.dtype), qkv.dtype.type(0.0)
+    longest, zero = np.zeros(2, qkv.dtype), qkv.dtype.type(0.0)
     for i in range(len(qkv)):
         row = qkv[i]
         for j in range(qkv.shape[1]):
             row[j] += bias[j]
         if rectify:
             for j in range(queries):
-                row[j] = none if row[j] < none else row[j]  # NaN remains
+                row[j] = zero if row[j] < zero else row[j]  # NaN remains
         for kind in range(2):
             for first in range(kind * queries, queries + kind * keys, d_head):
-                square, last = none, first + d_head
+                square, last = zero, first + d_head
                 vectors = last - d_head % VECTOR
                 for start in range(first, vectors, VECTOR):
                     for j in range(VECTOR):  # a number of times that LLVM knows
@@ -185,11 +196,11 @@ def _loop(qkv, bias, d_head, queries, keys, rectify):  # type: ignore[no-untyped
 def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rectify: bool) -> Any:
     """Replaces the sum with b in `functional.linear`, for queries, keys and values at once.
 
-    Return the largest |q|^2 and |k|^2 of heads, NaN if there is NaN. There are so many columns of
-    queries and of keys. With `rectify` queries below 0 become 0.
+    Return the largest |q|^2 and |k|^2 of all heads, NaN if there is NaN. `queries` and `keys` are
+    numbers of columns. With `rectify`, queries below 0 become 0.
     """
     longest = np.zeros(2, qkv.dtype)
-    for chunk in pieces(len(qkv), qkv.shape[1]):
+    for chunk in chunks(len(qkv), qkv.shape[1]):
         projected = qkv[chunk]
         projected += bias
         query, key = projected[:, :queries], projected[:, queries : queries + keys]
@@ -200,38 +211,38 @@ def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rect
     return longest[0].item(), longest[1].item()
 
 
-def _turn_loop(qkv, cosine, sine, first, columns):  # type: ignore[no-untyped-def]
+def _rotate_loop(qkv, cosine, sine, first, columns):  # type: ignore[no-untyped-def]
     length, half = cosine.shape
     for i in range(len(qkv)):
         c, s = cosine[(first + i) % length], sine[(first + i) % length]
         for start in range(0, columns, 2 * half):
             a, b = qkv[i, start : start + half], qkv[i, start + half : start + 2 * half]
             for j in range(half):
-                turned = a[j] * c[j] - b[j] * s[j]
+                rotated = a[j] * c[j] - b[j] * s[j]
                 b[j] = a[j] * s[j] + b[j] * c[j]
-                a[j] = turned
+                a[j] = rotated
 
 
-@leaf(_turn_loop, FUSED)
+@leaf(_rotate_loop, FUSED)
 def rotary_of_rows(qkv: Array, cosine: Array, sine: Array, first: int, columns: int) -> None:
     """Replaces `functional.rotary`, and with -sine for `functional.rotary_backward`.
 
-    Turn the first columns of rows, the first of which is the row `first` of the batch.
+    Rotate the first `columns` of some rows, of which the first is row number `first` of the batch.
     """
     length, half = cosine.shape
-    for chunk in pieces(len(qkv), qkv.shape[1]):
-        at = np.arange(first + chunk.start, first + chunk.stop) % length
-        c, s = cosine[at][:, None], sine[at][:, None]
-        pairs = qkv[chunk, :columns].reshape(len(at), -1, 2, half)
+    for chunk in chunks(len(qkv), qkv.shape[1]):
+        positions = np.arange(first + chunk.start, first + chunk.stop) % length
+        c, s = cosine[positions][:, None], sine[positions][:, None]
+        pairs = qkv[chunk, :columns].reshape(len(positions), -1, 2, half)
         a, b = pairs[:, :, 0], pairs[:, :, 1]
-        turned = a * c - b * s
+        rotated = a * c - b * s
         b *= c
         b += a * s
-        a[...] = turned
+        a[...] = rotated
 
 
 @lru_cache(maxsize=64)
-def turns_of(length: int, d_head: int, theta: float, dtype: str) -> tuple[Array, Array]:
+def cosines_and_sines(length: int, d_head: int, theta: float, dtype: str) -> tuple[Array, Array]:
     """Return read-only cosines and sines of the angles at the first positions."""
     cosine, sine = rotations(np.arange(length), d_head, theta, dtype)
     return read_only(cosine), read_only(sine)

@@ -5,13 +5,14 @@ Then Y = P V, and with D = sum(P * (dY V^T)) over keys the gradients are
 
     dV = P^T dY        X = P * (dY V^T - D)        dQ = X K        dK = X^T Q.
 
-In a saturated row P is 1 for one key, and dY V^T - D cancels: D is the sum of the very numbers that
-it is subtracted from, as in `functional.softmax_backward`. In a long sequence rows come in several
-tiles, and Y is a running average: a tile with the row sums l adds to one with the sums L so far
+In a saturated row, P is 1 for one key, and dY V^T - D cancels: D is the sum of the same numbers
+from which it is subtracted, as in `functional.softmax_backward`. In a long sequence a row has
+several tiles, and Y is a running average: a tile with the row sums l is added to the tiles so far,
+with the sums L, as
 
     Y = Y L / (L + l) + (E / (L + l)) V.
 
-There D is sum(dY * Y) over features: the same number, up to the rounding of Y.
+In this case D is sum(dY * Y) over features: the same number, up to the rounding of Y.
 
 Scores are computed again in the backward pass unless weights are stored, so memory need not grow
 with the square of the length (Rabe and Staats, 2021, arXiv 2112.05682; Dao et al., 2022, arXiv
@@ -30,17 +31,17 @@ from npformer.core import Array, backend_of, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.exponentials import Exponentials, divisors
 from npformer.engine.cpu.rows import leaf, ones
-from npformer.engine.cpu.tiles import corner, of_group, tiling_of
+from npformer.engine.cpu.tiles import corner, slice_group, tiling_of
 from npformer.functional.heads import split_heads
 
 STORED = 512
 """Up to this length, `store=None` keeps the exponentials for the backward pass."""
 
 
-def average_by_head(
+def views_of_heads(
     rows: Array, batch: int, length: int, d_head: int, *slices_of_heads: slice
 ) -> list[Array]:
-    """Return views of heads that lie side by side, (batch, heads, length, d_head), by slice."""
+    """Return views of heads that are side by side, (batch, heads, length, d_head), by slice."""
     heads = rows.reshape(batch, length, rows.shape[1] // d_head, d_head).swapaxes(1, 2)
     return [heads[:, slice_of_heads] for slice_of_heads in slices_of_heads]
 
@@ -52,13 +53,13 @@ def average_in_tiles(
     y: Array,
     context: EngineContext,
     *,
-    longest: float,
+    largest_score: float,
     bias: Array | None = None,
     causal: bool = False,
     window: int | None = None,
     store: bool | None = None,
 ) -> Any:
-    """Replaces `functional.average`, of scores that are computed here, and in tiles.
+    """Replaces `functional.average`, with scores that are computed here, in tiles.
 
     Write softmax(query key^T + bias) value into `y`, and return a cache. The mask is that of
     `context`.
@@ -71,8 +72,8 @@ def average_in_tiles(
         Batch 1 means one set of keys for all samples.
     y : array, shape (batch, length, heads d_head), C-contiguous
         The heads side by side.
-    longest : float
-        No score is larger: the norm of the longest query times that of the longest key.
+    largest_score : float
+        An upper bound of the scores: the norm of the longest query times that of the longest key.
     bias : array, shape (heads, length), optional
         Added to the scores of each key, in the units of e^x.
     causal, window
@@ -84,13 +85,13 @@ def average_in_tiles(
     if mask is not None:
         backend_of(query=query, mask=mask)
         checks.mask("mask", mask, (batch, length))
-        # Padding may hold anything, NaN too, and 0 * NaN would reach the tokens that are kept.
+        # Padding may contain anything, NaN too, and 0 * NaN would reach the other tokens.
         is_token = mask[:, None, :, None]
         value = np.where(is_token, value, 0.0)
         if key.shape[0] == len(mask):
             key = np.where(is_token, key, 0.0)
     tiling = tiling_of(batch, n_heads, length, causal, window)
-    exponentials = Exponentials(query, key, longest, bias, mask, tiling, context)
+    exponentials = Exponentials(query, key, largest_score, bias, mask, tiling, context)
     if context.keep and (length <= STORED if store is None else store):
         exponentials.stored = context.empty((batch, n_heads, length, length), query)
     out = y.reshape(batch, length, n_heads, y.shape[-1] // n_heads).swapaxes(1, 2)
@@ -99,7 +100,7 @@ def average_in_tiles(
         (scratch,) = tiling.memory(1, query)
         for tile in tiling.tiles(tiling.groups[part]):
             group, (queries, keys, _, first, _) = tile
-            p, sums = exponentials.of(tile, scratch)
+            p, sums = exponentials.compute(tile, scratch)
             target = out[*group, queries]
             if not tiling.whole_rows:
                 total = exponentials.totals[*group, queries]
@@ -110,7 +111,7 @@ def average_in_tiles(
                 p = exponentials.divide(p, sums, scratch)
             _accumulate(p, value[*group, keys], target, first)
 
-    context.in_parts(compute, len(tiling.groups))
+    context.map_slices(compute, len(tiling.groups))
     return exponentials, value, bias is not None, y, context
 
 
@@ -123,17 +124,18 @@ def average_backward_in_tiles(
     divides by UNIT together with the scale of the queries. Keys of batch 1 receive the sum over the
     batch. The result is None if there is no bias.
     """
-    exponentials, value, biased, y, context = cache
+    exponentials, value, has_bias, y, context = cache
     query, key, tiling = exponentials.query, exponentials.key, exponentials.tiling
     batch, n_heads, length, _ = query.shape
     shared = key.shape[0] != batch
     dout, out = split_heads(np.ascontiguousarray(dy), n_heads), split_heads(y, n_heads)
-    dbias = np.zeros((n_heads, length), query.dtype) if biased else None
+    dbias = np.zeros((n_heads, length), query.dtype) if has_bias else None
     if shared:
         dkey[...] = 0.0
-    # Samples that add to the same sum are handled by one thread.
-    one_by_one = [[group] for group in tiling.groups]
-    units = tiling.groups_by_heads() if shared or biased else one_by_one
+    # A single thread handles all samples that add to the same sum.
+    units = [[group] for group in tiling.groups]
+    if shared or has_bias:
+        units = tiling.groups_by_heads()
 
     def compute(part: slice) -> None:
         x_scratch, p_scratch = tiling.memory(2, query)
@@ -148,18 +150,17 @@ def average_backward_in_tiles(
                 along = np.vecdot(dy_rows, out[*group, queries])[..., None]
             softmax_backward_of_tile(np.ascontiguousarray(p), x, along)
             _accumulate(p.swapaxes(-1, -2), dy_rows, dvalue[*group, keys], first)
-            k = of_group(key, group)[:, :, keys]
-            of_queries = dquery[*group, queries]
-            _accumulate(x, k, of_queries, first_of_queries)
+            k = slice_group(key, group)[:, :, keys]
+            _accumulate(x, k, dquery[*group, queries], first_of_queries)
             if not shared:
                 _accumulate(x.swapaxes(-1, -2), q, dkey[*group, keys], first)
             else:
                 dkey[0, group[1], keys] += (x.swapaxes(-1, -2) @ q).sum(axis=0)
             if dbias is not None:
-                of_keys = np.matmul(ones(x.shape[-2], x.dtype), x)  # [samples, heads, keys]
-                dbias[group[1], keys] += of_keys.sum(axis=0)
+                dkey_sums = np.matmul(ones(x.shape[-2], x.dtype), x)  # [samples, heads, keys]
+                dbias[group[1], keys] += dkey_sums.sum(axis=0)
 
-    context.in_parts(compute, len(units))
+    context.map_slices(compute, len(units))
     return dbias
 
 

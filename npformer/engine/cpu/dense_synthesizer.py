@@ -15,12 +15,12 @@ from npformer.engine.context import EngineContext
 from npformer.engine.cpu.attention import add_bias, columns_of
 from npformer.engine.cpu.averaging import (
     average_backward_in_tiles,
-    average_by_head,
     average_in_tiles,
+    views_of_heads,
 )
 from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
-from npformer.engine.cpu.rows import UNIT, map_fits, pieces
+from npformer.engine.cpu.rows import UNIT, chunks, map_fits
 from npformer.functional.dense_synthesizer import check_columns
 
 
@@ -56,17 +56,25 @@ def dense_heads(
 
     def project(part: slice) -> Any:
         np.matmul(rows[part], W, out=hv[part])
-        # Values stand where attention has its keys; their size is not asked for.
+        # The values take the place of attention's keys; their largest square is not needed.
         return add_bias(hv[part], bias, d // n_heads, d, d, True)
 
-    longest, _ = reduce(np.maximum, context.in_parts(project, len(rows)))
+    longest, _ = reduce(np.maximum, context.map_slices(project, len(rows)))
     columns = columns_of(n_heads, n_heads, d // n_heads)
-    query, value = average_by_head(hv, batch, length, columns.d_head, *columns.heads[:2])
+    query, value = views_of_heads(hv, batch, length, columns.d_head, *columns.heads[:2])
     key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
     longest_key = longest_square(key.reshape(-1, d // n_heads), d // n_heads)
     y = context.empty((batch, length, d), x)
-    bound, bias = math.sqrt(longest * longest_key), b2[:, :length]
-    cache = average_in_tiles(query, key, value, y, context, longest=bound, bias=bias, causal=causal)
+    cache = average_in_tiles(
+        query,
+        key,
+        value,
+        y,
+        context,
+        largest_score=math.sqrt(longest * longest_key),
+        bias=b2[:, :length],
+        causal=causal,
+    )
     return y, (rows, W, hv, W2, b2, cache, x.shape, context)
 
 
@@ -81,13 +89,13 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dhv = context.empty(hv.shape, hv)
     dkey = context.empty((1, n_heads, length, d // n_heads), hv)
     columns = columns_of(n_heads, n_heads, d // n_heads)
-    dquery, dvalue = average_by_head(dhv, batch, length, columns.d_head, *columns.heads[:2])
+    dquery, dvalue = views_of_heads(dhv, batch, length, columns.d_head, *columns.heads[:2])
     dbias = average_backward_in_tiles(dy, averaged, dquery, dkey, dvalue)
     dW2, db2 = np.zeros_like(W2), np.zeros_like(b2)
     # The keys are UNIT W2^T and dkey is UNIT times too large: the two factors cancel.
     dW2[..., :length] = dkey[0].swapaxes(-1, -2)
     db2[:, :length] = dbias
-    for chunk in pieces(len(rows), d):
+    for chunk in chunks(len(rows), d):
         dhidden = dhv[chunk, :d]
         dhidden *= hv[chunk, :d] > 0.0
         dhidden *= 1.0 / UNIT

@@ -31,7 +31,7 @@ def dropout_backward(dy: Array, cache: Any) -> Array:
     return dy if cache is None else _scale(dy, *cache)
 
 
-def _scale(x: Array, kept: Array, scale: float, context: EngineContext) -> Array:
-    y = np.multiply(x, kept, out=context.empty(x.shape, x))
+def _scale(x: Array, is_kept: Array, scale: float, context: EngineContext) -> Array:
+    y = np.multiply(x, is_kept, out=context.empty(x.shape, x))
     y *= scale
     return y

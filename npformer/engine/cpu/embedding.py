@@ -16,7 +16,7 @@ from npformer.engine.cpu.rows import leaf
 from npformer.functional.embedding import check_embedding
 
 FEW = 1 << 14
-"""Up to this many entries of dy are added one by one: making a sparse matrix takes longer."""
+"""Up to this many entries of dy are added one by one: building a sparse matrix takes longer."""
 
 ROWS = 4
 """If a table has at least this many rows for each token of a batch, or if there are few numbers,
@@ -25,9 +25,9 @@ gradients are added only to the rows that occur. Otherwise the whole table's are
 
 def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
     """Replaces `functional.embedding`."""
-    known = type(ids) is np.ndarray and ids.dtype.kind in "iu" and table.ndim == 2
-    if not known or (ids.size and (ids.min() < 0 or ids.max() >= len(table))):
-        check_embedding(ids, table)  # it says what is wrong, and takes longer
+    are_integers = type(ids) is np.ndarray and ids.dtype.kind in "iu" and table.ndim == 2
+    if not are_integers or (ids.size and (ids.min() < 0 or ids.max() >= len(table))):
+        check_embedding(ids, table)  # which names what is wrong, and is slower
     y = context.empty((*ids.shape, table.shape[1]), table)
     rows = ids.astype(np.intp, copy=False)  # NumPy 2.0's take refuses uint64
     np.take(table, rows, axis=0, mode="clip", out=y)  # "raise" would copy the result
@@ -37,22 +37,23 @@ def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Arra
 def embedding_backward(dy: Array, cache: Any) -> Array:
     """Replaces `functional.embedding_backward`.
 
-    Looking up is a product with a matrix that has a single 1 in each row, at the token's id. The
-    gradient is its transpose times dy, which SciPy computes many times as fast as `add.at`.
+    A lookup is a product with a matrix that has a single 1 in each row, at the token's id. The
+    gradient is the transpose of that matrix times dy, which SciPy computes many times as fast as
+    `add.at`.
     """
     ids, (vocab_size, d_model) = cache
     n = ids.size
     from scipy.sparse import csc_array  # a slow import, which models without tokens do not need
 
-    looked_up = csc_array(  # one column for each token
+    one_hot = csc_array(  # one column for each token
         (np.ones(n, dy.dtype), ids.reshape(-1), np.arange(n + 1)), shape=(vocab_size, n)
     )
-    return looked_up @ dy.reshape(n, d_model)
+    return one_hot @ dy.reshape(n, d_model)
 
 
 def add_by_rows(dy: Array, ids: Array, table: Array) -> bool:
     """Return whether gradients are added only to the rows that occur."""
-    return add_to_rows.compiled or dy.size <= FEW or ROWS * ids.size <= len(table)
+    return add_to_rows.runs_loop or dy.size <= FEW or ROWS * ids.size <= len(table)
 
 
 def _loop(total, ids, dy):  # type: ignore[no-untyped-def]
@@ -66,9 +67,9 @@ def _loop(total, ids, dy):  # type: ignore[no-untyped-def]
 def add_to_rows(total: Array, ids: Array, dy: Array) -> None:
     """Replaces `functional.embedding_backward`, added to `total`, the gradient of a table.
 
-    It touches only the rows that were looked up. ids are (n,), and dy is (n, d_model). The rows get
-    the numbers that `embedding_backward` would add, bit for bit: tokens of the same id are summed
-    in their order.
+    It changes only the rows that were looked up. ids are (n,), and dy is (n, d_model). It adds
+    the same numbers as `embedding_backward`, bit for bit: tokens with the same id are summed in
+    their order.
     """
     if dy.size <= FEW:
         np.add.at(total, ids, dy)
@@ -81,9 +82,9 @@ def add_to_rows(total: Array, ids: Array, dy: Array) -> None:
     n, rows = len(by_id), by_id[starts]
     from scipy.sparse import csr_array
 
-    looked_up = csr_array(  # one row for each id that occurs
+    one_hot = csr_array(  # one row for each id that occurs
         (np.ones(n, dy.dtype), order, np.append(starts, n)), shape=(len(rows), n)
     )
-    sums = looked_up @ dy
+    sums = one_hot @ dy
     sums += total[rows]
     total[rows] = sums

@@ -1,10 +1,10 @@
-"""The exponentials of scores, a tile at a time, and the weights that division makes of them.
+"""Exponentials of scores, a tile at a time, and the weights: exponentials over their row sums.
 
-Three ideas, none of which changes what is computed:
+Three ideas, none of which changes the result:
 
-- **No maximum where none is needed.** softmax subtracts row maxima so that exp cannot overflow.
+- **Maxima only where they are needed.** softmax subtracts row maxima so that exp cannot overflow.
   But |q . k| <= |q| |k|: the norm of the longest query times that of the longest key bounds every
-  score, and takes one pass over short arrays. If the bound is at most `SAFE`, exponentials and
+  score, and needs one pass over short arrays. If the bound is at most `SAFE`, exponentials and
   their row sums are far from both ends of float32, and weights are as exact as with maxima.
   Otherwise row maxima are subtracted as usual.
 - **Exponentials are divided by their row sums first.** They may be as large or as small as
@@ -19,14 +19,14 @@ from npformer.core import Array
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.loops import exp, exp2
 from npformer.engine.cpu.rows import EXP, UNIT, leaf, ones
-from npformer.engine.cpu.tiles import Tile, Tiling, band_of, corner, of_group
+from npformer.engine.cpu.tiles import Tile, Tiling, band_of, corner, slice_group
 
 SAFE = 64.0
 """Scores from -SAFE to SAFE, as exponents of 2, need no maximum. Float32 reaches from 2^-126 to
 2^128, so that row sums and 1 / row sums lie well inside, at any length."""
 
 power = exp if UNIT == 1.0 else exp2
-"""`EXP` of a number, in a loop."""
+"""`EXP` of a single number, for loops."""
 
 
 class Exponentials:
@@ -36,8 +36,8 @@ class Exponentials:
     ----------
     query, key, bias, mask
         As `average_in_tiles` takes them.
-    longest : float
-        No score is larger, before its bias is added.
+    largest_score : float
+        An upper bound of the scores, before the bias is added.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Exponentials:
     shift : array, shape (batch, heads, length, 1), or None
         Row maxima, if they are needed.
     stored : array, shape (batch, heads, length, length), or None
-        What is kept for the backward pass, if anything: weights if a tile has whole rows, else
+        What is stored for the backward pass, if anything: weights if a tile has whole rows, else
         exponentials, because their sums are known only after the last tile of a row.
     totals : array, shape (batch, heads, length, 1)
         Row sums of E, if no tile has whole rows: in the forward pass over the keys so far, in the
@@ -61,7 +61,7 @@ class Exponentials:
         self,
         query: Array,
         key: Array,
-        longest: float,
+        largest_score: float,
         bias: Array | None,
         mask: Array | None,
         tiling: Tiling,
@@ -75,8 +75,8 @@ class Exponentials:
         if not tiling.whole_rows:
             self.totals = context.empty((*query.shape[:-1], 1), query)
         if bias is not None:
-            longest += float(np.abs(bias).max(initial=0.0)) * UNIT
-        if longest <= SAFE:  # False for NaN
+            largest_score += float(np.abs(bias).max(initial=0.0)) * UNIT
+        if largest_score <= SAFE:  # False for NaN
             if bias is not None:
                 factor = np.exp(bias)[None, :, None, :]
                 self.weight = factor if self.weight is None else factor * self.weight
@@ -84,17 +84,17 @@ class Exponentials:
             self.bias = None if bias is None else (bias * UNIT)[:, None, :]
             self.shift = self._row_maxima(context)
 
-    def of(self, tile: Tile, scratch: Array) -> tuple[Array, Array]:
-        """Compute a tile into `stored` if there is one, else into scratch memory.
+    def compute(self, tile: Tile, scratch: Array) -> tuple[Array, Array]:
+        """Return a tile, in `stored` or in scratch memory, and its row sums.
 
-        Return it with the sums of its rows. If it has whole rows, it is divided by them: weights.
+        If it has whole rows, it is divided by the sums: then it contains weights.
         """
         group, (queries, keys, band, _, _) = tile
         e = self._scores(tile, scratch)
         shift = None if self.shift is None else self.shift[*group, queries]
         weight = None
         if self.weight is not None:
-            weight = np.ascontiguousarray(of_group(self.weight, group)[..., keys])
+            weight = np.ascontiguousarray(slice_group(self.weight, group)[..., keys])
         block, masked = np.ascontiguousarray(e), self.mask is not None
         sums = np.empty((*e.shape[:-1], 1), e.dtype)
         exponentiate(block, shift, weight, masked, band, self.tiling.whole_rows, sums)
@@ -111,7 +111,7 @@ class Exponentials:
         """Return a tile of weights for the backward pass: stored, or computed again."""
         group, (queries, keys, *_) = tile
         if self.stored is None:
-            e, _ = self.of(tile, scratch)
+            e, _ = self.compute(tile, scratch)
         else:
             e = self.stored[*group, queries, keys]
         if self.tiling.whole_rows:
@@ -120,7 +120,7 @@ class Exponentials:
 
     def _scores(self, tile: Tile, scratch: Array) -> Array:
         group, (queries, keys, _, _, _) = tile
-        query, key = self.query[*group, queries], of_group(self.key, group)[:, :, keys]
+        query, key = self.query[*group, queries], slice_group(self.key, group)[:, :, keys]
         if self.stored is None:
             s = corner(scratch, (*query.shape[:-1], key.shape[-2]))
         else:
@@ -147,7 +147,7 @@ class Exponentials:
                 row = top[*group, queries]
                 np.maximum(row, s.max(axis=-1, keepdims=True), out=row)
 
-        context.in_parts(compute, len(groups))
+        context.map_slices(compute, len(groups))
         top[np.isneginf(top)] = 0.0
         return top
 
@@ -195,9 +195,9 @@ def exponentiate(
 
     Make exponentials of the scores in a tile, and write the sums of their rows into `sums`.
 
-    Scores are less a shift for each row; exponentials are times a weight for each key, 0 for keys
-    that are `masked`. With a `band`, query i sees the keys i + band[0] to i + band[1]. With
-    `divide`, exponentials become weights.
+    The scores are reduced by a shift for each row, and the exponentials multiplied by a weight for
+    each key, 0 for keys that are `masked`. With a `band`, query i sees the keys i + band[0] to
+    i + band[1]. With `divide`, exponentials become weights.
     """
     if shift is not None:
         e -= shift

@@ -11,14 +11,14 @@ import numpy as np
 from npformer.core import Array
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.activations import ACTIVATIONS
-from npformer.engine.cpu.rows import column_sums, few, map_fits, pieces, product
+from npformer.engine.cpu.rows import chunks, column_sums, few, map_fits, product
 from npformer.functional.linear import check_linear
 
 
 def feed_forward(
     x: Array, W1: Array, b1: Array, W2: Array, b2: Array, activation: str, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Replaces `functional.linear` twice, and in between an activation's pair.
+    """Replaces `functional.linear` twice, and an activation between the two.
 
     activation(x W1 + b1) W2 + b2, for a name in `ACTIVATIONS`.
     """
@@ -41,7 +41,7 @@ def feed_forward(
         np.matmul(hidden[part], W2, out=y[part])
         y[part] += b2
 
-    context.in_parts(compute, len(rows))
+    context.map_slices(compute, len(rows))
     y = y.reshape(*x.shape[:-1], W2.shape[1])
     derivative = None if in_place else before
     return y, (rows, hidden, derivative, W1, W2, x.shape, context)
@@ -50,7 +50,7 @@ def feed_forward(
 def feed_forward_backward(
     dy: Array, cache: Any, *, of_input: bool = True
 ) -> tuple[Array | None, Array, Array, Array, Array]:
-    """Replaces `functional.linear_backward` twice, and in between that of an activation.
+    """Replaces `functional.linear_backward` twice, and an activation's backward pass in between.
 
     Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`.
     """
@@ -61,18 +61,18 @@ def feed_forward_backward(
     dW1, dW2 = context.empty(W1.shape, W1), context.empty(W2.shape, W2)
     db1 = np.empty(len(W2), W1.dtype)
 
-    def of_rows(part: slice) -> None:
+    def compute_dx(part: slice) -> None:
         np.matmul(drows[part], W2.T, out=dhidden[part])
-        for chunk in pieces(part, dhidden.shape[1]):
+        for chunk in chunks(part, dhidden.shape[1]):
             dhidden[chunk] *= hidden[chunk] > 0.0 if derivative is None else derivative[chunk]
         if dx is not None:
             np.matmul(dhidden[part], W1.T, out=dx[part])
 
-    def of_features(part: slice) -> None:
+    def compute_dW(part: slice) -> None:
         np.matmul(hidden[:, part].T, drows, out=dW2[part])
         np.matmul(rows.T, dhidden[:, part], out=dW1[:, part])
         db1[part] = column_sums(dhidden[:, part])
 
-    context.in_parts(of_rows, len(rows))
-    context.in_parts(of_features, len(W2))
+    context.map_slices(compute_dx, len(rows))
+    context.map_slices(compute_dW, len(W2))
     return None if dx is None else dx.reshape(x_shape), dW1, db1, dW2, column_sums(drows)

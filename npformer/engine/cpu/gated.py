@@ -9,11 +9,11 @@ from npformer.engine.context import EngineContext
 from npformer.engine.cpu.activations import ACTIVATIONS
 from npformer.engine.cpu.rows import (
     FUSED,
+    chunks,
     column_sums,
     few,
     leaf,
     map_fits,
-    pieces,
     product,
     scratch,
     zeros,
@@ -58,10 +58,10 @@ def gated_feed_forward(
         if b_down is not None:
             y[part] += b_down
 
-    context.in_parts(compute, len(rows))
-    biased = b_gate is not None, b_up is not None, b_down is not None
+    context.map_slices(compute, len(rows))
+    has_biases = b_gate is not None, b_up is not None, b_down is not None
     saved = gate, up, hidden, None if in_place else slope
-    return y.reshape(x.shape), (rows, saved, (W_gate, W_up, W_down), biased, x.shape, context)
+    return y.reshape(x.shape), (rows, saved, (W_gate, W_up, W_down), has_biases, x.shape, context)
 
 
 def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
@@ -69,7 +69,7 @@ def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
     Gradients: dx, then dW and, if there was a bias, db of gate, up and down.
     """
-    rows, (gate, up, hidden, slope), weights, biased, x_shape, context = cache
+    rows, (gate, up, hidden, slope), weights, has_biases, x_shape, context = cache
     W_gate, W_up, W_down = weights
     drows = dy.reshape(-1, W_down.shape[1])
     dup, dgate = (context.empty(gate.shape, gate) for _ in range(2))
@@ -77,27 +77,27 @@ def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dW = [context.empty(W.shape, W) for W in weights]
     db = [np.empty(len(W_down), W_gate.dtype) for _ in range(2)]
 
-    def of_rows(part: slice) -> None:
+    def compute_dx(part: slice) -> None:
         np.matmul(drows[part], W_down.T, out=dup[part])
         slope_of_part = None if slope is None else slope[part]
         gated_product_backward(dup[part], gate[part], up[part], slope_of_part, dgate[part])
         np.matmul(dgate[part], W_gate.T, out=dx[part])
-        for chunk in pieces(part, rows.shape[1]):
-            more = scratch(dx[chunk].size, dx.dtype).reshape(dx[chunk].shape)
-            np.matmul(dup[chunk], W_up.T, out=more)
-            dx[chunk] += more
+        for chunk in chunks(part, rows.shape[1]):
+            dx_through_up = scratch(dx[chunk].size, dx.dtype).reshape(dx[chunk].shape)
+            np.matmul(dup[chunk], W_up.T, out=dx_through_up)
+            dx[chunk] += dx_through_up
 
-    def of_features(part: slice) -> None:
+    def compute_dW(part: slice) -> None:
         np.matmul(hidden[:, part].T, drows, out=dW[2][part])
         for i, dfactor in enumerate((dgate, dup)):
             np.matmul(rows.T, dfactor[:, part], out=dW[i][:, part])
-            if biased[i]:
+            if has_biases[i]:
                 db[i][part] = column_sums(dfactor[:, part])
 
-    context.in_parts(of_rows, len(rows))
-    context.in_parts(of_features, len(W_down))
+    context.map_slices(compute_dx, len(rows))
+    context.map_slices(compute_dW, len(W_down))
     gradients: list[Array] = [dx.reshape(x_shape)]
-    for i, has_bias in enumerate(biased):
+    for i, has_bias in enumerate(has_biases):
         gradients.append(dW[i])
         if has_bias:
             gradients.append(db[i] if i < 2 else column_sums(drows))
@@ -117,19 +117,19 @@ def gated_product(gate: Array, up: Array, b: Array, hidden: Array) -> None:
 
     Add b to rows of `up`, and write gate * up into `hidden`.
     """
-    for chunk in pieces(len(gate), gate.shape[1]):
+    for chunk in chunks(len(gate), gate.shape[1]):
         up[chunk] += b
         np.multiply(gate[chunk], up[chunk], out=hidden[chunk])
 
 
 def _backward_loop(dup, gate, up, slope, dgate):  # type: ignore[no-untyped-def]
-    none = dup.dtype.type(0.0)
+    zero = dup.dtype.type(0.0)
     for i in range(gate.shape[0]):
         for j in range(gate.shape[1]):
             d = dup[i, j]
             dup[i, j] = d * gate[i, j]
             if slope is None:
-                dgate[i, j] = d * up[i, j] if gate[i, j] > none else d * up[i, j] * none
+                dgate[i, j] = d * up[i, j] if gate[i, j] > zero else d * up[i, j] * zero
             else:
                 dgate[i, j] = d * up[i, j] * slope[i, j]
 
@@ -140,11 +140,11 @@ def gated_product_backward(
 ) -> None:
     """Replaces the product's backward pass in `functional.gated_backward`.
 
-    Turn the gradient of the product, in `dup`, into those of its factors.
-
-    That of the gate is before its activation, whose derivative is `slope`; None: that of relu.
+    `dup` has the gradient of the product; write the gradient of `up` over it. Write the gradient of
+    the gate before its activation into `dgate`. `slope` is the derivative of the activation; None:
+    that of relu.
     """
-    for chunk in pieces(len(gate), gate.shape[1]):
+    for chunk in chunks(len(gate), gate.shape[1]):
         np.multiply(dup[chunk], up[chunk], out=dgate[chunk])
         dgate[chunk] *= gate[chunk] > 0.0 if slope is None else slope[chunk]
         dup[chunk] *= gate[chunk]

@@ -30,7 +30,7 @@ def linear(
         if b is not None:
             y[part] += b
 
-    context.in_parts(compute, len(rows))
+    context.map_slices(compute, len(rows))
     return y.reshape(*x.shape[:-1], W.shape[1]), (rows, W, b is not None, x.shape, context)
 
 
@@ -50,7 +50,7 @@ def gradient_of_input(dy: Array, W: Array, context: EngineContext) -> Array:
     def compute(part: slice) -> None:
         np.matmul(dy[part], W.T, out=dx[part])
 
-    context.in_parts(compute, len(dy))
+    context.map_slices(compute, len(dy))
     return dx
 
 
@@ -63,5 +63,5 @@ def gradients_of_map(dy: Array, x: Array, context: EngineContext) -> tuple[Array
         np.matmul(x.T, dy[:, part], out=dW[:, part])
         db[part] = column_sums(dy[:, part])
 
-    context.in_parts(compute, d_out)
+    context.map_slices(compute, d_out)
     return dW, db

@@ -14,63 +14,67 @@ import numpy as np
 
 from npformer.core.support.waiting_signals import signals_wait
 from npformer.engine.cpu.rows import FUSED, LEAVES
-from npformer.engine.trusted_kernels import folder
+from npformer.engine.trusted_kernels import cache_folder
 
 VARIABLE = "NPFORMER_LOOPS"
-"""Environment variable: a word for no runs NumPy's passes though numba is installed."""
+"""Environment variable: one of `NO` runs NumPy's passes even if numba is installed."""
 
 NO = ("0", "no", "off", "false")
 YES = ("", "1", "yes", "on", "true")
 
 PATIENCE = 10.0
-"""Seconds to wait for another process that keeps its code; without it, this one's is not kept."""
+"""Seconds to wait while another process writes its code; after them, no code is written."""
 
 
-def options(may: set[str]) -> dict[str, Any]:
-    """Return numba's options; with its own way of errors a loop that divides is not vectorised."""
-    return {"error_model": "numpy", "fastmath": may}
+def numba_options(fastmath: set[str]) -> dict[str, Any]:
+    """Return numba's options; its default error model would not vectorise loops that divide."""
+    return {"error_model": "numpy", "fastmath": fastmath}
 
 
 def use_loops() -> str:
-    """Let all leaves run their loops; return "", or why that cannot be."""
-    if are_off():
+    """Let all leaves run their loops; return "", or the reason why they cannot."""
+    if loops_are_off():
         return f"{VARIABLE} is {os.environ[VARIABLE]}"
     try:
-        with signals_wait():  # a package that is half imported would stay so
+        with signals_wait():  # an interrupt would leave numba half imported
             numba: Any = importlib.import_module("numba")
     except ImportError:
         return 'numba is not installed: pip install "npformer[fast]"'
     except Exception as error:  # it does not fit this NumPy, or its LLVM is broken
         return f"numba cannot be imported: {type(error).__name__}: {error}"
     if numba.config.DISABLE_JIT:
-        return "numba is told to compile nothing (NUMBA_DISABLE_JIT)"
+        return "numba compiles nothing, because NUMBA_DISABLE_JIT is set"
 
-    def body(function: Any, in_float32: Any) -> Callable[[Any], Any]:
-        def choose(x: Any, *others: Any) -> Any:  # the types of the arguments
-            return in_float32 if x is numba.float32 else function
+    def choose_body(function: Any, in_float32: Any) -> Callable[[Any], Any]:
+        def choose(x_type: Any, *other_types: Any) -> Any:
+            return in_float32 if x_type is numba.float32 else function
 
         return choose
 
-    for pair in SCALARS:
-        overload = numba.extending.overload(pair[0], jit_options=options(FUSED), strict=False)
-        overload(body(*pair))
-    place = str(folder() / f"loops-{_sources()}")
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, place
+    jit_options = numba_options(FUSED)
+    for function, in_float32 in SCALARS:
+        overload = numba.extending.overload(function, jit_options=jit_options, strict=False)
+        overload(choose_body(function, in_float32))
+    loops_folder = str(cache_folder() / f"loops-{_digest_of_sources()}")
+    previous_folder = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = loops_folder
     try:
         for leaf in LEAVES.values():  # compiled when first called
-            leaf.run = numba.njit(leaf.loop, nogil=True, **options(leaf.may))
-            with suppress(RuntimeError):  # no folder anywhere that can be written
+            leaf.run = numba.njit(leaf.loop, nogil=True, **numba_options(leaf.fastmath))
+            with suppress(RuntimeError):  # no folder can be written
                 leaf.run.enable_caching()
-            code = leaf.run._cache  # elsewhere, numba would not notice a change in another file
-            leaf.run._cache = _Kept(code if str(code.cache_path).startswith(place) else None)
-            leaf.run.compile = _whole(leaf.run.compile)
+            # In another folder, numba would not notice changes in other files than the loop's.
+            cache = leaf.run._cache
+            is_in_folder = str(cache.cache_path).startswith(loops_folder)
+            leaf.run._cache = _DiskCache(cache if is_in_folder else None)
+            leaf.run.compile = _hold_signals(leaf.run.compile)
     finally:
-        numba.config.CACHE_DIR = before
+        numba.config.CACHE_DIR = previous_folder
     return ""
 
 
-def are_off() -> bool:
-    """Return whether the environment says that no loops are compiled; refuse other words."""
+def loops_are_off() -> bool:
+    """Return whether the environment variable switches loops off; reject unknown words."""
     word = os.environ.get(VARIABLE, "").strip().lower()
     if word not in NO + YES:
         raise ValueError(
@@ -80,38 +84,38 @@ def are_off() -> bool:
     return word in NO
 
 
-def _whole(compile_: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return numba's function that loads or compiles code, with signals that wait meanwhile.
+def _hold_signals(compile_: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return numba's function that loads or compiles code, with signals held meanwhile.
 
-    Interrupted, it would leave out what it was about to register, for the life of the process.
+    After an interrupt, code would remain unregistered for the life of the process.
     """
 
-    def compile_whole(signature: Any) -> Any:
+    def compile_without_signals(signature: Any) -> Any:
         with signals_wait():
             return compile_(signature)
 
-    return compile_whole
+    return compile_without_signals
 
 
-class _Kept:
-    """numba's code on disk, for each processor, with two additions.
+class _DiskCache:
+    """numba's cache of compiled code on disk, with two changes.
 
-    Its index is changed by one process at a time: two at once may give one name to different code.
-    And no damaged file or full disk is an error. Without `code` nothing is kept.
+    Only one process at a time changes its index: two at once may give the same name to different
+    code. And a damaged file or a full disk is no error. Without numba's `cache`, nothing is stored.
     """
 
-    said = False
+    has_announced = False
 
-    def __init__(self, code: Any) -> None:
-        self.code = code
+    def __init__(self, cache: Any) -> None:
+        self.cache = cache
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return code from disk; None if it must be compiled."""
         code = None
         with suppress(Exception):  # without a folder, too
-            code = self.code.load_overload(signature, context)
-        if code is None and not _Kept.said:
-            _Kept.said = True
+            code = self.cache.load_overload(signature, context)
+        if code is None and not _DiskCache.has_announced:
+            _DiskCache.has_announced = True
             print("npformer compiles its loops, once on this machine", file=sys.stderr)
         return code
 
@@ -119,23 +123,23 @@ class _Kept:
         """Write code to disk, if that is possible."""
         from filelock import FileLock
 
-        if self.code is None:
+        if self.cache is None:
             return
-        with suppress(OSError):  # also of a lock that another process holds for too long
-            place = Path(self.code.cache_path)
-            place.mkdir(parents=True, exist_ok=True)
-            with FileLock(place / "lock", timeout=PATIENCE):
+        with suppress(OSError):  # or another process holds the lock for too long
+            folder = Path(self.cache.cache_path)
+            folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(folder / "lock", timeout=PATIENCE):
                 try:
-                    self.code.save_overload(signature, data)
+                    self.cache.save_overload(signature, data)
                 except OSError:
                     raise
                 except Exception:  # damaged bytes in the index may raise anything
-                    self.code.flush()
-                    self.code.save_overload(signature, data)
+                    self.cache.flush()
+                    self.cache.save_overload(signature, data)
 
 
-def _sources() -> str:
-    """Return a digest of the files with loops: numba looks only at that of the loop itself."""
+def _digest_of_sources() -> str:
+    """Return a digest of all files with loops: numba checks only the file of the loop itself."""
     digest = hashlib.sha256()
     for file in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(file.read_bytes())
@@ -145,11 +149,11 @@ def _sources() -> str:
 # Functions of numbers, for loops ----------------------------------------------------------------
 
 SCALARS: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
-"""Functions with a body of their own in float32, and that body."""
+"""Functions that have a separate body for float32, and that body."""
 
 
 def scalar(in_float32: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that gives a function another body in float32."""
+    """Return a decorator that gives a function another body for float32."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         SCALARS.append((function, in_float32))
@@ -218,5 +222,5 @@ def _exp_of_float32(x: Any) -> Any:
 
 @scalar(_exp_of_float32)
 def exp(x: Any) -> Any:
-    """e^x, as above."""
+    """e^x, by `exp2`."""
     return exp2(x * LOG2_E)

@@ -1,7 +1,7 @@
-"""Softmax cross-entropy, a piece of rows at a time, with sums as products.
+"""Softmax cross-entropy, a chunk of rows at a time, with sums as products.
 
-The pair keeps log p, and takes its exponential again; here p itself is kept, so one exponential
-is enough, and the backward pass is one product. Without this a training step of an
+The pair stores log p, and takes its exponential again; the kernel stores p itself, so one
+exponential is enough, and the backward pass is one product. Without this a training step of an
 `EncoderDecoder` with 1,000 tokens and d 64 takes 15 % longer: the loss alone 2 to 4 times as long.
 """
 
@@ -12,11 +12,12 @@ import numpy as np
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.loops import exp
-from npformer.engine.cpu.rows import EXP, UNIT, leaf, ones, pieces
+from npformer.engine.cpu.rows import EXP, UNIT, chunks, leaf, ones
 from npformer.functional.losses import check_labels
 
 SURE = 1.5
-"""Sums of exponentials, of which the largest is 1, that are too near 1 for their logarithm."""
+"""Below this sum of a row's exponentials, of which the largest is 1, log1p of the sum of the others
+is more exact than the logarithm of the sum."""
 
 
 def softmax_cross_entropy(
@@ -24,30 +25,30 @@ def softmax_cross_entropy(
 ) -> tuple[Array, Any]:
     """Replaces `functional.softmax_cross_entropy`, without weights.
 
-    With z = logits - max, and s for the smoothing, the loss of a label is
+    With z = logits - max and the smoothing s, the loss of a label is
     log sum_k exp(z_k) - (1 - s) z_label - s mean(z).
     """
     check_labels(logits, labels)
     checks.rate("label_smoothing", label_smoothing)
     smoothing, n = float(label_smoothing), logits.shape[-1]
-    rows, right = logits.reshape(-1, n), np.maximum(labels, 0).reshape(-1)
-    counted = labels.reshape(-1) >= 0
+    rows, targets = logits.reshape(-1, n), np.maximum(labels, 0).reshape(-1)
+    has_label = labels.reshape(-1) >= 0
     p, losses = context.empty(rows.shape, logits), np.empty(len(rows), logits.dtype)
 
     def compute(part: slice) -> None:
-        for chunk in pieces(part, n):
+        for chunk in chunks(part, n):
             top = rows[chunk].max(axis=-1, keepdims=True)
             softmax_cross_entropy_of_rows(
-                rows[chunk], top, right[chunk], smoothing, p[chunk], losses[chunk]
+                rows[chunk], top, targets[chunk], smoothing, p[chunk], losses[chunk]
             )
 
-    context.in_parts(compute, len(rows))
-    total = max(int(counted.sum()), 1)
-    loss = np.where(counted, losses, 0.0).sum() / total
-    return loss, (p, right, counted, losses, total, smoothing, logits.shape, context)
+    context.map_slices(compute, len(rows))
+    total = max(int(has_label.sum()), 1)
+    loss = np.where(has_label, losses, 0.0).sum() / total
+    return loss, (p, targets, has_label, losses, total, smoothing, logits.shape, context)
 
 
-def _loop(rows, top, right, smoothing, p, losses):  # type: ignore[no-untyped-def]
+def _loop(rows, top, targets, smoothing, p, losses):  # type: ignore[no-untyped-def]
     n, of = rows.shape[1], rows.dtype.type
     for i in range(len(rows)):
         total = sum_of_z = of(0.0)
@@ -64,7 +65,7 @@ def _loop(rows, top, right, smoothing, p, losses):  # type: ignore[no-untyped-de
             log_total = np.log1p(rest)
         for j in range(n):
             p[i, j] /= total
-        log_q = rows[i, right[i]] - top[i, 0]
+        log_q = rows[i, targets[i]] - top[i, 0]
         if smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
             log_q = of(1.0 - smoothing) * log_q + of(smoothing / n) * sum_of_z
         losses[i] = log_total - log_q
@@ -72,60 +73,60 @@ def _loop(rows, top, right, smoothing, p, losses):  # type: ignore[no-untyped-de
 
 @leaf(_loop)
 def softmax_cross_entropy_of_rows(
-    rows: Array, top: Array, right: Array, smoothing: float, p: Array, losses: Array
+    rows: Array, top: Array, targets: Array, smoothing: float, p: Array, losses: Array
 ) -> None:
     """Replaces `functional.softmax_cross_entropy` of rows, before their losses are averaged.
 
     Write the probabilities of each row into p, and its loss into `losses`.
     """
     np.subtract(rows, top, out=p)
-    log_q = np.take_along_axis(p, right[:, None], axis=-1)[:, 0]
+    log_q = np.take_along_axis(p, targets[:, None], axis=-1)[:, 0]
     if smoothing > 0.0:
         log_q = (1.0 - smoothing) * log_q + smoothing * p.mean(axis=-1)
     p *= UNIT
     EXP(p, out=p)
     totals = p @ ones(p.shape[1], p.dtype)
     log_totals = np.log(totals)
-    sure = np.flatnonzero(totals < SURE)  # and then no other logit is as large as the largest
-    rest = np.where(rows[sure] == top[sure], 0.0, p[sure])
-    log_totals[sure] = np.log1p(rest.sum(axis=-1))
+    sure_rows = np.flatnonzero(totals < SURE)  # and then no other logit is as large as the largest
+    rest = np.where(rows[sure_rows] == top[sure_rows], 0.0, p[sure_rows])
+    log_totals[sure_rows] = np.log1p(rest.sum(axis=-1))
     p /= totals[:, None]
     np.subtract(log_totals, log_q, out=losses)
 
 
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     """Replaces `functional.softmax_cross_entropy_backward`."""
-    p, right, counted, losses, total, smoothing, shape, context = cache
+    p, targets, has_label, losses, total, smoothing, shape, context = cache
     dlogits = context.empty(p.shape, p)
-    share = float(dloss) / total
+    factor = float(dloss) / total
 
     def compute(part: slice) -> None:
-        for chunk in pieces(part, p.shape[-1]):
+        for chunk in chunks(part, p.shape[-1]):
             softmax_cross_entropy_backward_of_rows(
                 p[chunk],
-                right[chunk],
-                counted[chunk],
+                targets[chunk],
+                has_label[chunk],
                 losses[chunk],
-                share,
+                factor,
                 smoothing,
                 dlogits[chunk],
             )
 
-    context.in_parts(compute, len(p))
+    context.map_slices(compute, len(p))
     return dlogits.reshape(shape)
 
 
-def _backward_loop(p, right, counted, losses, share, smoothing, dlogits):  # type: ignore[no-untyped-def]
+def _backward_loop(p, targets, has_label, losses, factor, smoothing, dlogits):  # type: ignore[no-untyped-def]
     n, of = p.shape[1], p.dtype.type
-    size, everywhere = of(share), of(share * (smoothing / n))
+    size, everywhere = of(factor), of(factor * (smoothing / n))
     for i in range(len(p)):
-        if counted[i]:
+        if has_label[i]:
             for j in range(n):
                 dlogits[i, j] = p[i, j] * size - everywhere
             if smoothing > 0.0:
-                dlogits[i, right[i]] -= of(share * (1.0 - smoothing))
+                dlogits[i, targets[i]] -= of(factor * (1.0 - smoothing))
             else:
-                dlogits[i, right[i]] = of(share) * np.expm1(-losses[i])
+                dlogits[i, targets[i]] = of(factor) * np.expm1(-losses[i])
         else:
             dlogits[i] = of(0.0)
 
@@ -133,23 +134,23 @@ def _backward_loop(p, right, counted, losses, share, smoothing, dlogits):  # typ
 @leaf(_backward_loop)
 def softmax_cross_entropy_backward_of_rows(
     p: Array,
-    right: Array,
-    counted: Array,
+    targets: Array,
+    has_label: Array,
     losses: Array,
-    share: float,
+    factor: float,
     smoothing: float,
     dlogits: Array,
 ) -> None:
     """Replaces `functional.softmax_cross_entropy_backward` of rows.
 
-    Write share (p - q) of the rows that are counted into `dlogits`, and 0 of the others. Without
+    Write factor (p - q) of the rows that have a label into `dlogits`, and 0 of the others. Without
     smoothing a loss is -log p, so that p - 1 is expm1(-loss), with all its digits.
     """
-    np.multiply(p, share, out=dlogits)
+    np.multiply(p, factor, out=dlogits)
     if smoothing > 0.0:
-        dlogits -= share * (smoothing / p.shape[1])
-        dlogits[np.arange(len(dlogits)), right] -= share * (1.0 - smoothing)
+        dlogits -= factor * (smoothing / p.shape[1])
+        dlogits[np.arange(len(dlogits)), targets] -= factor * (1.0 - smoothing)
     else:
-        dlogits[np.arange(len(dlogits)), right] = share * np.expm1(-losses)
-    if not counted.all():
-        dlogits[~counted] = 0.0
+        dlogits[np.arange(len(dlogits)), targets] = factor * np.expm1(-losses)
+    if not has_label.all():
+        dlogits[~has_label] = 0.0

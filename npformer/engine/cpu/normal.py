@@ -1,6 +1,6 @@
 """The normal distribution at the cost of one vectorised exponential: for passes, and for loops.
 
-SciPy's functions, which are used where few numbers ask for it, are not vectorised.
+SciPy's functions, which are used for few numbers, are not vectorised.
 """
 
 import math
@@ -34,7 +34,7 @@ P(x^2) grows without bound, so Phi stays 1 beyond 7.5.
 """
 
 TAIL = -2.1
-"""Below, where few numbers lie, the rounding of x P(x^2) alone costs too many digits of Phi."""
+"""Below this, where few numbers lie, rounding x P(x^2) alone loses too many digits of Phi."""
 
 EXPONENT = [-UNIT * coefficient for coefficient in LOG_ODDS]
 """The coefficients of -P in the units of `EXP`: EXP(x times this polynomial) is e^(-x P(x^2))."""

@@ -1,4 +1,4 @@
-"""Layer norm and RMS norm, a piece of rows at a time, with means as products.
+"""Layer norm and RMS norm, a chunk of rows at a time, with means as products.
 
 Without this a training step takes 16 % longer on S, 5 % on M, 6 % on X (`python -m benchmarks
 parts`).
@@ -15,11 +15,11 @@ from npformer.engine.cpu.dropout import dropout, dropout_backward
 from npformer.engine.cpu.rows import (
     SUMS,
     averaging,
+    chunks,
     column_sums,
     few,
     leaf,
     ones,
-    pieces,
     scratch,
     zeros,
 )
@@ -74,9 +74,9 @@ def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, ...]:
     array.
     """
     norm_cache, dropout_cache = cache
-    dsum, *of_parameters = norm_backward(dz, norm_cache)
+    dsum, *parameter_gradients = norm_backward(dz, norm_cache)
     dy = dsum if dropout_cache is None else dropout_backward(dsum, dropout_cache)
-    return dsum, dy, *of_parameters
+    return dsum, dy, *parameter_gradients
 
 
 def _norm_of_sum(
@@ -95,7 +95,7 @@ def _norm_of_sum(
     rows = x.reshape(-1, d)
     other_rows = None if y is None else y.reshape(-1, d)
     small = few(x, context)
-    if small and not norm_rows.compiled:
+    if small and not norm_rows.runs_loop:
         rows = rows if other_rows is None else rows + other_rows
         return _norm_of_few(rows, gamma, beta, eps, centred).reshape(x.shape), None
     z, lengths = context.empty(rows.shape, x), np.empty((len(rows), 1), x.dtype)
@@ -110,13 +110,13 @@ def _norm_of_sum(
         u = None if units is None else units[part]
         norm_rows(rows[part], other, scale, shift, eps, centred, u, lengths[part], z[part])
 
-    context.in_parts(compute, len(rows))
-    of_backward = units, lengths, scale, x.shape, beta is not None, centred, context
-    return z.reshape(x.shape), of_backward
+    context.map_slices(compute, len(rows))
+    cache = units, lengths, scale, x.shape, beta is not None, centred, context
+    return z.reshape(x.shape), cache
 
 
 def _norm_of_few(rows: Array, gamma: Array, beta: Array | None, eps: float, centred: bool) -> Array:
-    """Return the norm of a few rows, in as few calls as there can be."""
+    """Return the norm of a few rows, in as few calls as possible."""
     d, u = rows.shape[1], rows
     if centred:
         u = rows - (rows @ averaging(d, rows.dtype))[:, None]
@@ -140,7 +140,9 @@ def _norm_loop(x, y, scale, beta, eps, centred, units, lengths, z):  # type: ign
         for j in range(d):
             u[j] = x[i, j] if y is None else x[i, j] + y[i, j]
         if centred:
-            for j in range(d):  # by itself: above, it would depend on how near x and u lie
+            for j in range(
+                d
+            ):  # separately: in the loop above, it would depend on how near x and u are in memory
                 total += u[j]
             mean, total = total * mean_of, one - one
             for j in range(d):
@@ -181,7 +183,7 @@ def norm_rows(
     """
     d = x.shape[1]
     mean_of, ones_of = averaging(d, x.dtype), ones(d, x.dtype)
-    for chunk in pieces(len(x), d):
+    for chunk in chunks(len(x), d):
         row, u, r = x[chunk], (z if units is None else units)[chunk], lengths[chunk]
         if y is not None:
             row = np.add(row, y[chunk], out=u)
@@ -216,7 +218,7 @@ def norm_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
         norm_rows_backward(rows[part], units[part], lengths[part], scale, centred, dx[part], sums)
         return sums
 
-    dscale, dbeta = sum(context.in_parts(compute, n))
+    dscale, dbeta = sum(context.map_slices(compute, n))
     dx, dgamma = dx.reshape(shape), dscale * math.sqrt(d)
     return (dx, dgamma, dbeta) if has_shift else (dx, dgamma)
 
@@ -252,11 +254,11 @@ def norm_rows_backward(
 ) -> None:
     """Replaces `functional.layer_norm_backward` of rows, or `functional.rms_norm_backward`.
 
-    Write the gradient of x into dx, and add those of scale and beta to `sums`, (2, d).
+    Write the gradient of x into dx, and add the gradients of scale and beta to `sums`, (2, d).
     """
     d = dz.shape[1]
     mean_of = scale * (1.0 / d)
-    for chunk in pieces(len(dz), d):
+    for chunk in chunks(len(dz), d):
         row, u, out = dz[chunk], units[chunk], dx[chunk]
         along = scratch(u.size, u.dtype).reshape(u.shape)
         np.multiply(row, u, out=along)

@@ -1,8 +1,8 @@
-"""What the kernels share: pieces of rows, sums as products, the fastest exponential, and leaves.
+"""Tools of the kernels: chunks of rows, sums as products, the fastest exponential, and leaves.
 
 A leaf is a function with two bodies: NumPy's passes, and a loop. A pass over an array reads and
-writes memory for one operation; a loop does all that happens to a row while the row is in the
-cache. `loops.use_loops` lets the loops run.
+writes memory for a single operation; a loop does all operations on a row while the row is in the
+cache. `loops.use_loops` switches the loops on.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ import numpy as np
 from npformer.core import Array
 from npformer.engine.context import EngineContext
 
-PIECE = 1 << 18
-"""Entries that elementwise operations take at once. Smaller pieces would fit a second-level cache
-better, but need more calls, each of which takes the interpreter's lock again."""
-
+CHUNK = 1 << 18
+"""Entries that elementwise operations take at once. Smaller chunks would fit a second-level cache
+better, but need more calls, each of which acquires the interpreter's lock again."""
 
 FEW = 1 << 13
-"""Up to this many entries no memory is lent and no call divided: one token each of some rows."""
+"""Up to this many entries, as for one new token, no memory is lent and no call is divided."""
 
 
 def map_fits(x: Array, W: Array, b: Array | None) -> bool:
-    """Return whether a linear map fits x. The full check, which says why not, takes longer."""
+    """Return whether a linear map fits x. The full check, which names the reason, is slower."""
     dtype = W.dtype
     return (
         x.dtype is dtype
@@ -39,7 +38,7 @@ def map_fits(x: Array, W: Array, b: Array | None) -> bool:
 
 
 def few(x: Array, context: EngineContext) -> bool:
-    """Return whether calls cost more than computing: x is small, and no backward pass follows."""
+    """Return whether x is small, so that calls cost most, and no backward pass follows."""
     return not context.keep and x.size <= FEW
 
 
@@ -68,12 +67,12 @@ def averaging(n: int, dtype: Any) -> Array:
 
 @lru_cache(maxsize=64)
 def zeros(n: int, dtype: Any) -> Array:
-    """Return read-only zeros: `np.maximum` with the number 0.0 takes three times as long."""
+    """Return read-only zeros: `np.maximum` with the number 0.0 would take three times as long."""
     return read_only(np.zeros(n, dtype))
 
 
 def read_only(x: Array) -> Array:
-    """Return an array that is kept for later calls, after making it read-only."""
+    """Make an array that later calls reuse read-only, and return it."""
     x.flags.writeable = False
     return x
 
@@ -83,10 +82,10 @@ def column_sums(rows: Array) -> Array:
     return ones(len(rows), rows.dtype) @ rows
 
 
-def pieces(rows: int | slice, width: int) -> list[slice]:
-    """Split a number of rows, or a slice of rows, into slices of about `PIECE` entries."""
+def chunks(rows: int | slice, width: int) -> list[slice]:
+    """Split a number of rows, or a slice of rows, into slices of about `CHUNK` entries."""
     first, last = (0, rows) if isinstance(rows, int) else (rows.start, rows.stop)
-    step = max(1, PIECE // max(width, 1))
+    step = max(1, CHUNK // max(width, 1))
     if last - first <= step:
         return [slice(first, last)] if last > first else []
     return [slice(start, min(start + step, last)) for start in range(first, last, step)]
@@ -102,20 +101,20 @@ _memory = _Memory()
 
 
 def scratch(size: int, dtype: Any) -> Array:
-    """Return a vector that the next call may overwrite."""
+    """Return a vector of scratch memory, which the next call may overwrite."""
     if _memory.space.size < size or _memory.space.dtype != dtype:
         _memory.space = np.empty(size, dtype)
     return _memory.space[:size]
 
 
 def _exponential() -> tuple[Any, float]:
-    """Return np.exp2 if it is vectorised here, else np.exp, and the factor for its argument.
+    """Return np.exp2 if it is vectorised on this machine, else np.exp, and the argument's factor.
 
     2^x takes half the time in float32, because its argument need not be reduced by ln 2.
     """
     try:
         instructions = np.lib.introspect.opt_func_info(func_name="^exp2$")["exp2"]["ff"]["current"]
-    except (AttributeError, KeyError):  # an older NumPy, or one that does not tell
+    except (AttributeError, KeyError):  # an older NumPy
         instructions = "baseline"
     return (np.exp, 1.0) if instructions.startswith("baseline") else (np.exp2, math.log2(math.e))
 
@@ -139,21 +138,30 @@ LEAVES: dict[str, Leaf] = {}
 class Leaf:
     """A function with two bodies that have the same arguments and results."""
 
-    def __init__(self, passes: Callable[..., Any], loop: Callable[..., Any], may: set[str]) -> None:
-        self.passes, self.loop, self.may = passes, loop, may
+    def __init__(
+        self, passes: Callable[..., Any], loop: Callable[..., Any], fastmath: set[str]
+    ) -> None:
+        self.passes, self.loop, self.fastmath = passes, loop, fastmath
         self.run: Any = passes
         LEAVES[passes.__name__] = self
 
     @property
-    def compiled(self) -> bool:
-        """Whether it runs the loop."""
+    def runs_loop(self) -> bool:
+        """Whether the loop runs, and not NumPy's passes."""
         return self.run is not self.passes
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the body that was chosen."""
+        """Run the chosen body."""
         return self.run(*arguments)
 
 
-def leaf(loop: Callable[..., Any], may: set[str] = SUMS | FUSED) -> Callable[[Any], Leaf]:
-    """Return a decorator that makes NumPy's passes a leaf with this loop, and what LLVM may do."""
-    return lambda passes: Leaf(passes, loop, may)
+def leaf(loop: Callable[..., Any], fastmath: set[str] = SUMS | FUSED) -> Callable[[Any], Leaf]:
+    """Return a decorator that makes NumPy's passes and this loop a leaf.
+
+    `fastmath` is what LLVM may change in the loop: `SUMS`, `FUSED`, both, or `ROUNDED`.
+    """
+
+    def make_leaf(passes: Callable[..., Any]) -> Leaf:
+        return Leaf(passes, loop, fastmath)
+
+    return make_leaf

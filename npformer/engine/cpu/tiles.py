@@ -1,4 +1,4 @@
-"""How the scores of one call are split into tiles that stay in the cache."""
+"""Split the scores of one call into tiles that stay in the cache."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -16,22 +16,23 @@ TILE = 512
 """Queries and keys per tile of a long sequence: 512^2 float32 numbers are 1 MiB."""
 
 SMALLEST, FEW_WINDOWS = 64, 4
-"""With a window tiles are as large as it is, but not smaller, if a sequence has as many windows."""
+"""In a sequence of at least `FEW_WINDOWS` windows, tiles are as large as a window, but not smaller
+than `SMALLEST`."""
 
 SCORES = 1 << 18
 """Short sequences: several samples and heads form a tile of up to this many scores."""
 
 Group = tuple[slice, slice]
-"""Samples and heads that are computed together."""
+"""Samples and heads that are computed at the same time."""
 
 
 class Place(NamedTuple):
-    """Where a tile lies: its queries and its keys."""
+    """The position of a tile: its queries and its keys."""
 
     queries: slice
     keys: slice
     band: tuple[int, int] | None
-    """(low, high): query i of the tile sees its keys i + low to i + high. None: all see all."""
+    """(low, high): query i of the tile sees its keys i + low to i + high. None: each sees all."""
     first_of_queries: bool
     """Whether it is the first tile with these queries."""
     first_of_keys: bool
@@ -48,9 +49,9 @@ class Tiling:
     Attributes
     ----------
     groups : list of Group
-        They cover all samples and heads, each once.
+        Together, all samples and heads, each once.
     places : list of Place
-        Those of each group in which some query sees a key, row by row.
+        The places of each group in which some query sees a key, row by row.
     largest : tuple of int
         Shape of the largest tile.
     whole_rows : bool
@@ -90,7 +91,7 @@ class Tiling:
                 yield Place(queries, keys, band, keys is sides[first], begins)
 
     def _side_of(self, token: int) -> int:
-        """Return which side a token is in; before the first, 0."""
+        """Return the number of the side that contains a token; 0 before the first."""
         return max(token, 0) // self.side
 
     def groups_by_heads(self) -> list[list[Group]]:
@@ -126,8 +127,8 @@ def band_of(queries: int, keys: int, low: int, high: int) -> Array:
     return read_only(np.tri(queries, keys, high, bool) & ~np.tri(queries, keys, low - 1, bool))
 
 
-def of_group(x: Array, group: Group) -> Array:
-    """Return a group's part of an array, which may have one sample or one head for all."""
+def slice_group(x: Array, group: Group) -> Array:
+    """Return a group's slice of an array, which may have a single sample or head for all."""
     samples, heads = group
     if x.shape[0] == 1:
         samples = slice(None)

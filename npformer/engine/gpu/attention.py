@@ -3,15 +3,16 @@
 With P = softmax(Q K^T) and Y = P V, the products read their operands in these orders ("turned" is
 transposed):
 
-    forward    S = Q K^T             Q plain, K turned
+    forward    S = Q K^T             Q plain, K transposed
                Y = P V               V plain
-    backward   dP = dY V^T           dY plain, V turned
-               dV^T = dY^T P         dY turned
+    backward   dP = dY V^T           dY plain, V transposed
+               dV^T = dY^T P         dY transposed
                dQ = dS K             K plain
-               dK^T = Q^T dS         Q turned
+               dK^T = Q^T dS         Q transposed
 
-dV and dK come out turned and are copied into rows from there. Of queries, keys and values only the
-projections are kept for the backward pass, which splits them into heads again in its own orders.
+dV and dK come out transposed, in arrays with names in _T, and are copied into rows from there. Of
+queries, keys and values only the projections are kept for the backward pass, which splits them into
+heads again in its own orders.
 """
 
 import math
@@ -37,7 +38,7 @@ LONG = 2048
 SCORES = 1 << 26
 """Scores computed at once if they are not stored: 256 MiB in float32."""
 
-Piece = tuple[slice | int, slice]
+Selection = tuple[slice | int, slice]
 """Some heads, or one, and some queries."""
 
 ALL = slice(None)
@@ -60,7 +61,7 @@ def attention_heads(
     """Replaces three `functional.linear`, then `functional.scaled_dot_product_attention`.
 
     concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i), on x of shape
-    (batch, length, d_model). `store` says whether to keep the weights for the backward pass; None
+    (batch, length, d_model). `store`: whether to keep the weights for the backward pass; None
     keeps them below length `LONG`.
     """
     xp = checks.floating(x=x, W=W_query)
@@ -73,17 +74,17 @@ def attention_heads(
     W = xp.concatenate((W_query, W_key, W_value), axis=1)
     biases = (b_query, b_key, b_value)
     qkv = rows @ W
-    (query, _, value), (_, key_turned, _) = rows_to_heads(
-        qkv, sizes, plain=(0, 2), turned=(1,), biases=biases, scale=scale, mask=mask
+    (query, _, value), (_, key_T, _) = rows_to_heads(
+        qkv, sizes, plain=(0, 2), transposed=(1,), biases=biases, scale=scale, mask=mask
     )
-    in_one = (length < LONG if store is None else store) and context.keep
+    stores_weights = (length < LONG if store is None else store) and context.keep
     y = xp.empty(query.shape, dtype=x.dtype)
     weights = None
-    for heads, queries in _pieces(len(query), length, in_one):
-        weights = _weights(query, key_turned, (heads, queries), sizes, mask, causal)
-        xp.matmul(weights, _part(value, heads), out=_part(y, heads, queries))
+    for heads, queries in _split_scores(len(query), length, stores_weights):
+        weights = _weights(query, key_T, (heads, queries), sizes, mask, causal)
+        xp.matmul(weights, _select(value, heads), out=_select(y, heads, queries))
     merged = heads_to_rows((y,), sizes).reshape(x.shape)
-    stored = weights if in_one else None
+    stored = weights if stores_weights else None
     return merged, (rows, W, biases, qkv, stored, scale, mask, causal, sizes)
 
 
@@ -97,38 +98,48 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     batch, n_heads, length, d_head = sizes
     d, n = W.shape[0], batch * n_heads
     drows = contiguous(dy).reshape(-1, d)
-    in_one = weights is not None
-    by_rows = not in_one and length * length > SCORES
+    stores_weights = weights is not None
+    by_rows = not stores_weights and length * length > SCORES
     plain: tuple[int, ...]
-    turned: tuple[int, ...]
-    if in_one:
-        plain, turned = (1,), (0, 2)
+    transposed: tuple[int, ...]
+    if stores_weights:
+        plain, transposed = (1,), (0, 2)
     elif by_rows:
-        plain, turned = (0, 1), (1, 2)
+        plain, transposed = (0, 1), (1, 2)
     else:
-        plain, turned = (0, 1), (0, 1, 2)
-    (query, key, _), (query_turned, key_turned, value_turned) = rows_to_heads(
-        qkv, sizes, plain=plain, turned=turned, biases=biases, scale=scale, mask=mask
+        plain, transposed = (0, 1), (0, 1, 2)
+    (query, key, _), (query_T, key_T, value_T) = rows_to_heads(
+        qkv, sizes, plain=plain, transposed=transposed, biases=biases, scale=scale, mask=mask
     )
-    (dout, *_), (dout_turned, *_) = rows_to_heads(
-        drows, sizes, plain=(0,), turned=() if by_rows else (0,)
+    (dout, *_), (dout_T, *_) = rows_to_heads(
+        drows, sizes, plain=(0,), transposed=() if by_rows else (0,)
     )
     if by_rows:
         # Pieces of a single head are matrices, and their products take a transposed view uncopied.
-        query_turned, dout_turned = query.swapaxes(-1, -2), dout.swapaxes(-1, -2)
+        query_T, dout_T = query.swapaxes(-1, -2), dout.swapaxes(-1, -2)
     dquery = xp.empty((n, length, d_head), dtype=dy.dtype)
-    dkey_turned, dvalue_turned = (xp.empty((n, d_head, length), dtype=dy.dtype) for _ in range(2))
-    for heads, queries in _pieces(n, length, in_one):
+    dkey_T, dvalue_T = (xp.empty((n, d_head, length), dtype=dy.dtype) for _ in range(2))
+    for heads, queries in _split_scores(n, length, stores_weights):
         block = heads, queries
-        p = weights if in_one else _weights(query, key_turned, block, sizes, mask, causal)
-        dscores = _part(dout, heads, queries) @ _part(value_turned, heads)
+        p = weights if stores_weights else _weights(query, key_T, block, sizes, mask, causal)
+        dscores = _select(dout, heads, queries) @ _select(value_T, heads)
         softmax_backward_in_place(p, dscores)
-        xp.matmul(dscores, _part(key, heads), out=_part(dquery, heads, queries))
+        xp.matmul(dscores, _select(key, heads), out=_select(dquery, heads, queries))
         first = queries.start in (None, 0)
-        _add(_part(dout_turned, heads, ALL, queries), p, _part(dvalue_turned, heads), first)
-        _add(_part(query_turned, heads, ALL, queries), dscores, _part(dkey_turned, heads), first)
-    gradients_of_heads = dquery, dkey_turned, dvalue_turned
-    dqkv = heads_to_rows(gradients_of_heads, sizes, turned=(1, 2), scale=scale)
+        _add(
+            _select(dout_T, heads, ALL, queries),
+            p,
+            _select(dvalue_T, heads),
+            first,
+        )
+        _add(
+            _select(query_T, heads, ALL, queries),
+            dscores,
+            _select(dkey_T, heads),
+            first,
+        )
+    gradients_of_heads = dquery, dkey_T, dvalue_T
+    dqkv = heads_to_rows(gradients_of_heads, sizes, transposed=(1, 2), scale=scale)
     dW, db = rows.T @ dqkv, column_sums(dqkv)
     dx = (dqkv @ W.T).reshape(dy.shape)
     thirds = [slice(i * d, (i + 1) * d) for i in range(3)]
@@ -136,20 +147,25 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
 
 def _weights(
-    query: Array, key_turned: Array, piece: Piece, sizes: Sizes, mask: Array | None, causal: bool
+    query: Array,
+    key_T: Array,
+    selection: Selection,
+    sizes: Sizes,
+    mask: Array | None,
+    causal: bool,
 ) -> Array:
-    """Replaces `functional.softmax` of Q K^T, of some heads, or of some queries of one."""
-    (batch, _, length, _), (heads, queries) = sizes, piece
-    scores = _part(query, heads, queries) @ _part(key_turned, heads)
+    """Replaces `functional.softmax` of Q K^T, for some heads, or some queries of one head."""
+    (batch, _, length, _), (heads, queries) = sizes, selection
+    scores = _select(query, heads, queries) @ _select(key_T, heads)
     head = heads if isinstance(heads, int) else heads.start or 0
     first = head * length + (queries.start or 0)
     softmax_of_scores(scores, batch, length, mask=mask, causal=causal, first=first)
     return scores
 
 
-def _pieces(n: int, length: int, whole: bool) -> Iterator[Piece]:
-    """Yield heads and queries to compute together: all, some heads, or some queries of one."""
-    if whole:
+def _split_scores(n: int, length: int, all_at_once: bool) -> Iterator[Selection]:
+    """Yield heads and queries to compute at once: all, some heads, or some queries of a head."""
+    if all_at_once:
         yield ALL, ALL
     elif length * length <= SCORES:
         step = max(1, SCORES // (length * length))
@@ -162,9 +178,9 @@ def _pieces(n: int, length: int, whole: bool) -> Iterator[Piece]:
                 yield head, slice(start, min(start + step, length))
 
 
-def _part(x: Array, heads: slice | int, rows: slice = ALL, columns: slice = ALL) -> Array:
-    of_heads = x if heads is ALL else x[heads]
-    return of_heads if rows is ALL and columns is ALL else of_heads[..., rows, columns]
+def _select(x: Array, heads: slice | int, rows: slice = ALL, columns: slice = ALL) -> Array:
+    selected = x if heads is ALL else x[heads]
+    return selected if rows is ALL and columns is ALL else selected[..., rows, columns]
 
 
 def _add(a: Array, b: Array, target: Array, first: bool) -> None:

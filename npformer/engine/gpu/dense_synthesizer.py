@@ -49,13 +49,13 @@ def dense_heads(
     rows = x.reshape(-1, d)
     W = xp.concatenate((W1, W_value), axis=1)
     hv = rows @ W
-    split: dict[str, Any] = {"biases": (b1, b_value), "relu": True}
-    (hidden, value, _), _ = rows_to_heads(hv, sizes, plain=(0, 1), mask=mask, **split)
+    bias_and_relu: dict[str, Any] = {"biases": (b1, b_value), "relu": True}
+    (hidden, value, _), _ = rows_to_heads(hv, sizes, plain=(0, 1), mask=mask, **bias_and_relu)
     scores = hidden.reshape(n_heads, batch * length, -1) @ contiguous(W2[..., :length])
     weights = scores.reshape(n_heads * batch, length, length)
     softmax_of_scores(weights, batch, length, mask=mask, causal=causal, bias=b2)
     y = heads_to_rows((weights @ value,), sizes).reshape(x.shape)
-    return y, (rows, W, split, hv, W2, weights, mask, sizes)
+    return y, (rows, W, bias_and_relu, hv, W2, weights, mask, sizes)
 
 
 def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
@@ -63,30 +63,30 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
     Gradients: dx, dW1, db1, dW2, db2, dW_value, db_value.
     """
-    rows, W, split, hv, W2, weights, mask, sizes = cache
+    rows, W, bias_and_relu, hv, W2, weights, mask, sizes = cache
     xp = array_module(dy)
     batch, n_heads, length, d_head = sizes
     d = n_heads * d_head
-    together = 1, n_heads, batch * length, d_head  # all sequences as one
+    one_sequence = 1, n_heads, batch * length, d_head  # all sequences as a single one
     drows = contiguous(dy).reshape(-1, d)
-    (hidden, *_), (hidden_turned, *_) = rows_to_heads(
-        hv, together, plain=(0,), turned=(0,), **split
+    (hidden, *_), (hidden_T, *_) = rows_to_heads(
+        hv, one_sequence, plain=(0,), transposed=(0,), **bias_and_relu
     )
-    _, (_, value_turned, _) = rows_to_heads(hv, sizes, turned=(1,), mask=mask, **split)
-    (dout, *_), (dout_turned, *_) = rows_to_heads(drows, sizes, plain=(0,), turned=(0,))
-    dscores = dout @ value_turned
+    _, (_, value_T, _) = rows_to_heads(hv, sizes, transposed=(1,), mask=mask, **bias_and_relu)
+    (dout, *_), (dout_T, *_) = rows_to_heads(drows, sizes, plain=(0,), transposed=(0,))
+    dscores = dout @ value_T
     softmax_backward_in_place(weights, dscores)
-    dvalue_turned = dout_turned @ weights
+    dvalue_T = dout_T @ weights
     # scores = hidden @ W2[..., :length] + b2
     by_head = dscores.reshape(n_heads, batch * length, length)
     dW2, db2 = xp.zeros_like(W2), xp.zeros((n_heads, W2.shape[-1]), dtype=W2.dtype)
-    dW2[..., :length] = hidden_turned @ by_head
+    dW2[..., :length] = hidden_T @ by_head
     db2[:, :length] = column_sums(by_head)
     dhidden = by_head @ contiguous(W2[..., :length].swapaxes(-1, -2))
     # hidden = relu(...)
     c = Columns(dhidden.size // d_head, d_head)
     FEED_FORWARD.launch("relu_backward", c.grid, dhidden, hidden, None, *c.sizes)
-    dhv = heads_to_rows((dhidden, dvalue_turned), sizes, turned=(1,))
+    dhv = heads_to_rows((dhidden, dvalue_T), sizes, transposed=(1,))
     dW, db = rows.T @ dhv, column_sums(dhv)
     dx = (dhv @ W.T).reshape(dy.shape)
     return dx, dW[:, :d], db[:d], dW2, db2, dW[:, d:], db[d:]

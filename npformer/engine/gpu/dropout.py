@@ -34,11 +34,11 @@ class DeviceGenerator:
     Attributes
     ----------
     n_draws : int
-        How many arrays were drawn. Setting it back repeats them.
+        Number of arrays drawn so far. Setting it to a smaller number repeats them.
     samples : (int, int)
         The first sample of a part, and how many it has.
     cut : Cut, optional
-        Padding of the part that is cut.
+        The padding that is cut from the part.
     """
 
     seed: int
@@ -51,7 +51,7 @@ class DeviceGenerator:
         self.seed = checks.whole("seed", self.seed, at_least=0, at_most=(1 << 63) - 1)
 
     def state(self) -> dict[str, int]:
-        """Return what `restore` takes, in plain numbers."""
+        """Return the state for `restore`, in plain numbers."""
         return {"seed": self.seed, "n_draws": self.n_draws}
 
     def restore(self, state: Mapping[str, int]) -> None:
@@ -88,19 +88,19 @@ class DeviceGenerator:
         self._draw("draw_uniform", uniform)
         return uniform
 
-    def _draw(self, kernel: str, drawn: Array, *threshold: int) -> None:
-        n = drawn.size
-        rows = drawn.shape[0] if drawn.shape else 1
+    def _draw(self, kernel: str, out: Array, *threshold: int) -> None:
+        n = out.size
+        rows = out.shape[0] if out.shape else 1
         first_sample, n_samples = self.samples
-        shared = rows % n_samples != 0  # by all parts
-        first = 0 if shared else first_sample * (n // n_samples)
+        is_shared = rows % n_samples != 0  # by all parts
+        first = 0 if is_shared else first_sample * (n // n_samples)
         grid = per_entry(n + first % 4, per_thread=4)
-        DROPOUT.launch(kernel, grid, drawn, n, *threshold, first, self.n_draws, self.seed)
+        DROPOUT.launch(kernel, grid, out, n, *threshold, first, self.n_draws, self.seed)
         self.n_draws += 1
 
 
 def mask_on_device(shape: tuple[int, ...], rate: float, generator: Any, reference: Array) -> Array:
-    """Return which entries are kept, on the device, whichever kind of generator draws."""
+    """Return which entries are kept, on the device, for a generator of NumPy or of the device."""
     if isinstance(generator, DeviceGenerator):
         return generator.dropout_mask(shape, rate, reference)
     return like(draw_kept(shape, float(rate), generator), reference)
@@ -124,8 +124,8 @@ def dropout_backward(dy: Array, cache: Any) -> Array:
     return dy if cache is None else _drop(dy, *cache)
 
 
-def _drop(x: Array, kept: Array, scale: float) -> Array:
+def _drop(x: Array, is_kept: Array, scale: float) -> Array:
     x = contiguous(x)
     y = array_module(x).empty(x.shape, dtype=x.dtype)
-    DROPOUT.launch("dropout", per_entry(x.size), x, kept, scale, y, x.size)
+    DROPOUT.launch("dropout", per_entry(x.size), x, is_kept, scale, y, x.size)
     return y

@@ -14,7 +14,7 @@ RUN = 64
 
 
 def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
-    """Replaces `functional.embedding` as it is: a lookup is one launch."""
+    """Replaces `functional.embedding` by itself: a lookup is already a single launch."""
     return F.embedding(ids, table)
 
 

@@ -14,7 +14,7 @@ FEED_FORWARD = Source("feed_forward")
 def feed_forward(
     x: Array, W1: Array, b1: Array, W2: Array, b2: Array, activation: str, context: EngineContext
 ) -> tuple[Array, Any]:
-    """Replaces `functional.linear` twice, and in between an activation's pair.
+    """Replaces `functional.linear` twice, and an activation between the two.
 
     activation(x W1 + b1) W2 + b2, for "relu", "gelu", "gelu_tanh", "silu" or "tanh". The derivative
     is written over the pre-activation, which leaves one multiplication to the backward pass.
@@ -35,7 +35,7 @@ def feed_forward(
 def feed_forward_backward(
     dy: Array, cache: Any, *, of_input: bool = True
 ) -> tuple[Array | None, Array, Array, Array, Array]:
-    """Replaces `functional.linear_backward` twice, and in between that of an activation.
+    """Replaces `functional.linear_backward` twice, and an activation's backward pass in between.
 
     Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`.
     """

@@ -28,6 +28,6 @@ def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
 
 
 def fourier_mixing_backward(dy: Array, cache: Any) -> Array:
-    """Replaces `functional.fourier_mixing_backward`: the same transform, of dy."""
+    """Replaces `functional.fourier_mixing_backward`: the same transform of dy."""
     dx, _ = fourier_mixing(dy, context=cache)
     return dx

@@ -11,7 +11,7 @@ TILE = 32
 """A block moves a square of this many tokens and features; TILE in heads.cu is the same number."""
 
 THREADS = 256
-"""Threads of such a block."""
+"""Threads of a block that moves a tile."""
 
 Sizes = tuple[int, int, int, int]
 """batch, heads, length, d_head."""
@@ -22,7 +22,7 @@ def rows_to_heads(
     sizes: Sizes,
     *,
     plain: tuple[int, ...] = (),
-    turned: tuple[int, ...] = (),
+    transposed: tuple[int, ...] = (),
     biases: tuple[Array, ...] = (),
     scale: float = 1.0,
     relu: bool = False,
@@ -30,14 +30,14 @@ def rows_to_heads(
 ) -> tuple[list[Array], list[Array]]:
     """Replaces `functional.split_heads`, in the orders that products read.
 
-    Split rows (batch * length, parts * heads * d_head) into heads, in the requested orders. Returns
-    three plain parts, and the three of them turned; None for what was not requested.
+    Split rows (batch * length, parts * heads * d_head) into heads, in the requested orders. Return
+    three plain and three transposed parts; None for each part that was not requested.
 
     Parameters
     ----------
     sizes : tuple of int
         batch, heads, length, d_head.
-    plain, turned : tuple of int
+    plain, transposed : tuple of int
         Parts to return as (heads * batch, length, d_head), and parts to return as (heads * batch,
         d_head, length).
     biases : tuple of array, shape (heads * d_head,)
@@ -51,12 +51,12 @@ def rows_to_heads(
     batch, n_heads, length, d_head = sizes
     parts = rows.shape[1] // (n_heads * d_head)
 
-    def empty(wanted: tuple[int, ...], *shape: int) -> list[Array]:
+    def empty(indices: tuple[int, ...], *shape: int) -> list[Array]:
         heads = n_heads * batch, *shape
-        return [xp.empty(heads, dtype=rows.dtype) if i in wanted else None for i in range(3)]
+        return [xp.empty(heads, dtype=rows.dtype) if i in indices else None for i in range(3)]
 
     plain_parts = empty(plain, length, d_head)
-    turned_parts = empty(turned, d_head, length)
+    transposed_parts = empty(transposed, d_head, length)
     three_biases = [*biases, None, None, None][:3]
     HEADS.launch(
         "rows_to_heads",
@@ -67,29 +67,29 @@ def rows_to_heads(
         int(relu),
         mask,
         *plain_parts,
-        *turned_parts,
+        *transposed_parts,
         parts,
         *sizes,
     )
-    return plain_parts, turned_parts
+    return plain_parts, transposed_parts
 
 
 def heads_to_rows(
     parts: tuple[Array, ...],
     sizes: Sizes,
     *,
-    turned: tuple[int, ...] = (),
+    transposed: tuple[int, ...] = (),
     scale: float = 1.0,
 ) -> Array:
     """Replaces `functional.merge_heads`: put heads side by side again, as before `rows_to_heads`.
 
-    `turned` lists the parts that are turned. The first part is multiplied by `scale`.
+    `transposed` lists the parts that are transposed. The first part is multiplied by `scale`.
     """
     batch, n_heads, length, d_head = sizes
     first, n = parts[0], len(parts)
     shape = (batch * length, n * n_heads * d_head)
     rows = array_module(first).empty(shape, dtype=first.dtype)
-    bits = sum(1 << k for k in turned)
+    bits = sum(1 << k for k in transposed)
     three_parts = [*parts, None, None][:3]
     HEADS.launch("heads_to_rows", _per_tile(n, sizes), *three_parts, bits, scale, rows, n, *sizes)
     return rows
@@ -118,7 +118,7 @@ def softmax_of_scores(
     Parameters
     ----------
     scores : array, shape (..., keys)
-        Rows in the order (heads, batch, queries), or some of these rows, from number `first` on.
+        Rows in the order (heads, batch, queries), or some of these rows, from row `first` on.
     batch, queries : int
         Sizes of all scores together.
     mask : bool array, shape (batch, keys), or None
@@ -147,7 +147,7 @@ def softmax_of_scores(
 def softmax_backward_in_place(weights: Array, dweights: Array) -> None:
     """Replaces `functional.softmax_backward`, in place.
 
-    Turn the gradient of the weights into that of the scores.
+    Replace the gradient of the weights by the gradient of the scores.
     """
     keys = weights.shape[-1]
     grid = per_row(weights.size // keys, keys)

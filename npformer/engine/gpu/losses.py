@@ -34,7 +34,7 @@ def softmax_cross_entropy(
     smoothing = float(label_smoothing)
     losses = xp.empty(rows, dtype=logits.dtype)
     saved = xp.empty((rows, 2), dtype=logits.dtype)
-    loss, share = (xp.empty((), dtype=logits.dtype) for _ in range(2))
+    loss, inverse_count = (xp.empty((), dtype=logits.dtype) for _ in range(2))
     CROSS_ENTROPY.launch(
         "softmax_cross_entropy",
         per_row(rows, n_classes),
@@ -45,16 +45,16 @@ def softmax_cross_entropy(
         saved,
         n_classes,
     )
-    CROSS_ENTROPY.launch("mean_over_labels", (1, MEAN), losses, labels, loss, share, rows)
-    return loss, (logits, labels, saved, share, smoothing)
+    CROSS_ENTROPY.launch("mean_over_labels", (1, MEAN), losses, labels, loss, inverse_count, rows)
+    return loss, (logits, labels, saved, inverse_count, smoothing)
 
 
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     """Replaces `functional.softmax_cross_entropy_backward`."""
-    logits, labels, saved, share, smoothing = cache
+    logits, labels, saved, inverse_count, smoothing = cache
     n_classes = logits.shape[-1]
     if not isinstance(dloss, float | int):
-        dloss, share = 1.0, share * dloss
+        dloss, inverse_count = 1.0, inverse_count * dloss
     dlogits = array_module(logits).empty(logits.shape, dtype=logits.dtype)
     CROSS_ENTROPY.launch(
         "softmax_cross_entropy_backward",
@@ -62,7 +62,7 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
         logits,
         labels,
         saved,
-        share,
+        inverse_count,
         float(dloss),
         smoothing,
         dlogits,

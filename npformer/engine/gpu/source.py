@@ -1,4 +1,4 @@
-"""CUDA sources: how their kernels are compiled and launched."""
+"""Compile and launch the kernels of CUDA sources."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from npformer.core import Array, Module, array_module
 FOLDER = Path(__file__).parent / "cuda"
 
 REAL = {"f": "float", "d": "double"}
-"""What `real` is in a source, by NumPy's character for the dtype of the arrays."""
+"""The type `real` of a source, by NumPy's code for the dtype of the arrays."""
 
 WARP = 32
 """Threads that run in step. A block is a whole number of warps."""
@@ -20,7 +20,7 @@ ELEMENTWISE = 256
 
 
 Grid = tuple[int, int]
-"""How many blocks, and the threads of each."""
+"""The number of blocks, and the number of threads in each."""
 
 
 class Source:
@@ -43,7 +43,8 @@ class Source:
         """Start a kernel without waiting for its end.
 
         Arguments follow the kernel's declaration: a C-contiguous array for a pointer or None for a
-        null pointer, an int for an index_t, a float for a real, which is as the arrays of floats.
+        null pointer, an int for an index_t, a float for a real. A real has the dtype of the
+        floating arrays.
         """
         blocks, threads = grid
         if blocks == 0:  # CuPy would run one block anyway
@@ -68,7 +69,7 @@ class Source:
         function((blocks,), (threads,), tuple(values))
 
     def function(self, xp: Module, char: str, kernel: str) -> Any:
-        """Return a kernel, compiled."""
+        """Return a compiled kernel."""
         if (xp, char, kernel) not in self._kernels:
             if (xp, char) not in self._modules:
                 self._modules[xp, char] = xp.RawModule(code=self.text(char))

@@ -16,7 +16,7 @@ ROWS = 16
 
 
 class Columns:
-    """How a matrix is divided if each thread has one column of a group of rows.
+    """The division of a matrix into groups of rows, of which each thread sums one column.
 
     `grid` and `sizes` are for `Source.launch`, in kernels for a single matrix. The last group may
     have fewer rows than the others.
@@ -31,7 +31,7 @@ class Columns:
 
 
 def column_sums(x: Array) -> Array:
-    """Replaces the sum that is db in `functional.linear_backward`.
+    """Replaces the sum for db in `functional.linear_backward`.
 
     Return the sums over the rows of each matrix: (..., rows, width) -> (..., width).
 

@@ -5,7 +5,7 @@ import math
 from npformer.core import Layer, Parameter, checks
 from npformer.core.inputs import Inputs
 from npformer.engine import enabled
-from npformer.engine.twins import as_written
+from npformer.engine.twins import plain_layer_ids
 from npformer.training.inspection.trace import trace
 from npformer.training.inspection.trace_table import align_columns, label
 
@@ -19,7 +19,7 @@ def summary(layer: Layer, x: Inputs, mask: Inputs = None) -> str:
     """
     checks.instance("layer", layer, Layer)
     counted: set[int] = set()
-    plain = as_written(layer) if enabled() else set()
+    plain = plain_layer_ids(layer) if enabled() else set()
     by_name = dict(layer.layers())
     rows = [("layer", "kind", "output", "parameters", "")]
     for call in trace(layer, x, mask):

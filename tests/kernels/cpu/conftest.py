@@ -11,7 +11,7 @@ def piece(request, monkeypatch):
     if request.param is not None:
         monkeypatch.setattr(fourier, "PRODUCTS", 0)
         for module in (rows, fourier):
-            monkeypatch.setattr(module, "PIECE", request.param)
+            monkeypatch.setattr(module, "CHUNK", request.param)
     return request.param
 
 

@@ -73,9 +73,11 @@ def by_kernel(query, key, value, dy, bias=None, mask=None, **options):
     batch, n_heads, length, width = value.shape
     y, query = np.empty((batch, length, n_heads * width), value.dtype), UNIT * query
     squares = (longest_square(a.reshape(-1, a.shape[-1]), a.shape[-1]) for a in (query, key))
-    longest = math.sqrt(math.prod(squares))
+    largest_score = math.sqrt(math.prod(squares))
     context = EngineContext(mask=mask)
-    cache = average_in_tiles(query, key, value, y, context, longest=longest, bias=bias, **options)
+    cache = average_in_tiles(
+        query, key, value, y, context, largest_score=largest_score, bias=bias, **options
+    )
     dquery, dkey, dvalue = (np.full_like(a, np.nan) for a in (query, key, value))
     dbias = average_backward_in_tiles(F.merge_heads(dy), cache, dquery, dkey, dvalue)
     # dquery is that of the queries without UNIT: a factor UNIT too much, and one too little.

@@ -10,7 +10,7 @@ from npformer import optim
 from npformer.engine import cpu
 from npformer.engine.cpu import adam, rows
 
-WHOLE = rows.PIECE
+WHOLE = rows.CHUNK
 SIZES = [(40, n) for n in (1, 39, 40, 41, 121)] + [(WHOLE, WHOLE + n) for n in (-1, 0, 1, WHOLE)]
 """Of a piece, and of the parameters."""
 
@@ -34,7 +34,7 @@ def several_steps(update, size, dtype, weight_decay, steps=5):
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-14), ("float32", 1e-6)])
 @pytest.mark.parametrize(("piece", "size"), SIZES)
 def test_steps_are_those_of_the_plain_update(monkeypatch, piece, size, dtype, bound, weight_decay):
-    monkeypatch.setattr(rows, "PIECE", piece)
+    monkeypatch.setattr(rows, "CHUNK", piece)
     ours = several_steps(adam.adam_update_kernel, size, dtype, weight_decay)
     plain = several_steps(optim.adam_update, size, dtype, weight_decay)
     for one, other in zip(ours, plain, strict=True):

@@ -174,7 +174,7 @@ def test_scores_at_the_edge_of_what_is_safe_have_room_on_both_sides(sign, share,
 )
 @pytest.mark.parametrize("first", [True, False])
 def test_the_largest_scores_may_be_in_any_piece(monkeypatch, first, case, biases, size):
-    monkeypatch.setattr(rows, "PIECE", 40)
+    monkeypatch.setattr(rows, "CHUNK", 40)
     x, *maps = (a.copy() for a in case.arrays)
     x[slice(1, None) if first else slice(None, -1)] = 0.0  # all but one sample
     for i in biases:

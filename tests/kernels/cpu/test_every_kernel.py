@@ -85,7 +85,7 @@ IN_PARTS = {
     "residual_norm": (1, 1),
     "softmax_cross_entropy": (1, 1),
 }
-"""How many times each kernel calls `in_parts`, forward and backward, at most."""
+"""How many times each kernel calls `map_slices`, forward and backward, at most."""
 
 
 @pytest.fixture(params=[False, True], ids=["whole rows", "tiles"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import npformer.engine.cpu as cpu
-from npformer.engine.cpu.loops import VARIABLE, are_off, options
+from npformer.engine.cpu.loops import VARIABLE, loops_are_off, numba_options
 from npformer.engine.cpu.rows import LEAVES
 
 loops = pytest.mark.skipif(bool(cpu.WHY_NO_LOOPS), reason=cpu.WHY_NO_LOOPS)
@@ -195,14 +195,16 @@ def test_no_bit_depends_on_where_arrays_lie_in_memory(case):
 
 @loops
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [c for c in CASES if "reassoc" in LEAVES[c.partition(",")[0]].may])
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if "reassoc" in LEAVES[c.partition(",")[0]].fastmath]
+)
 def test_no_sum_depends_on_where_arrays_lie_in_memory(case):
     """LLVM asks before a loop that also writes how near its arrays are; if so, it sums in order."""
     import numba
 
     leaf, summed = LEAVES[case.partition(",")[0]], re.compile(r"bin\.rdx|vector\.reduce\.f").search
     for dtype in ("float64", "float32"):
-        loop = numba.njit(leaf.loop, **options(leaf.may))
+        loop = numba.njit(leaf.loop, **numba_options(leaf.fastmath))
         given = CASES[case](3, 7)
         loop(*(a.astype(dtype) if getattr(a, "dtype", None) == "float64" else a for a in given))
         code = loop.inspect_llvm(loop.signatures[0])
@@ -284,13 +286,13 @@ def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path):
 )
 def test_words_for_no_switch_loops_off(monkeypatch, word, off):
     monkeypatch.setenv(VARIABLE, word)
-    assert are_off() is off
+    assert loops_are_off() is off
 
 
 def test_other_words_are_refused(monkeypatch):
     monkeypatch.setenv(VARIABLE, "none")
     with pytest.raises(ValueError, match=r"NPFORMER_LOOPS is 'none'; expected 0 .* or 1"):
-        are_off()
+        loops_are_off()
 
 
 @pytest.mark.processes

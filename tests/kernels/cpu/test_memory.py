@@ -127,8 +127,8 @@ def test_fourier_mixing_holds_no_more_than_a_piece_beside_its_result():
     with traced():
         fourier_mixing(x, context=EngineContext())
         peak = peak_of(lambda: fourier_mixing(x, context=EngineContext()))
-    assert x.size >= 4 * rows.PIECE
-    assert peak - x.nbytes < 16 * rows.PIECE  # complex numbers of 8 bytes: a half before, one after
+    assert x.size >= 4 * rows.CHUNK
+    assert peak - x.nbytes < 16 * rows.CHUNK  # complex numbers of 8 bytes: a half before, one after
 
 
 def test_attention_that_stores_needs_the_square():

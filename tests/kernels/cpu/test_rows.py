@@ -10,17 +10,17 @@ from npformer.engine.cpu import rows
 def test_pieces_cover_every_row_once(piece, width):
     for n in (0, 1, 2, 13, 1009):
         seen = np.zeros(n, dtype=int)
-        for part in rows.pieces(n, width):
+        for part in rows.chunks(n, width):
             seen[part] += 1
             assert part.start < part.stop <= n
-            assert (part.stop - part.start) * width <= max(rows.PIECE, width)
+            assert (part.stop - part.start) * width <= max(rows.CHUNK, width)
         np.testing.assert_array_equal(seen, 1)
 
 
 def test_a_small_piece_makes_many(monkeypatch):
-    monkeypatch.setattr(rows, "PIECE", 40)
-    assert len(list(rows.pieces(101, 3))) == 8
-    assert len(list(rows.pieces(101, 64))) == 101
+    monkeypatch.setattr(rows, "CHUNK", 40)
+    assert len(list(rows.chunks(101, 3))) == 8
+    assert len(list(rows.chunks(101, 64))) == 101
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -2,7 +2,7 @@
 
     python -m tests.kernels.gpu.child BREAK float32 float32
 
-`verdict.command_of_check` returns this command, where a test starts one.
+`trusted_kernels.command_of_check` returns this command, where a test starts one.
 """
 
 import os

@@ -91,7 +91,7 @@ def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> No
     if what == "hangs":
         monkeypatch.setattr(trusted_kernels, "TIMEOUT", 12.0)
         for name in ("sums", "adam"):  # ahead of the child
-            emulated.compiled(Source(name).text("f"))
+            emulated.runs_loop(Source(name).text("f"))
     checked(what)
     with pytest.warns(UserWarning, match="are left out") as caught:
         found = losses()
@@ -140,23 +140,23 @@ def test_kernels_are_compared_once(what, names, checked, monkeypatch, capsys) ->
     monkeypatch.setattr(subprocess, "run", no_child)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if names else "error")
-        assert trusted_kernels.proven("fourier_mixing", "f")
+        assert trusted_kernels.is_trusted("fourier_mixing", "f")
     assert left_out() == names
-    assert trusted_kernels.proven("linear", "f") is (not names)
+    assert trusted_kernels.is_trusted("linear", "f") is (not names)
     assert "checks" not in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_zones_alone_are_no_difference(checked) -> None:
     checked("nothing, on bare memory")
-    assert trusted_kernels.proven("linear", "d")
+    assert trusted_kernels.is_trusted("linear", "d")
     assert left_out() == set()
 
 
 def test_both_precisions_are_compared(checked) -> None:
     checked("numbers")
     with nf.use_precision("tf32"), pytest.warns(UserWarning, match="adam_update"):
-        assert not trusted_kernels.proven("adam_update", "f")
+        assert not trusted_kernels.is_trusted("adam_update", "f")
     assert list(trusted_kernels._verdicts) == [("float32", "tf32")]
 
 
@@ -185,11 +185,11 @@ def child_says(monkeypatch: pytest.MonkeyPatch, checked: Callable[[str], Any]) -
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"about": 1}', "\0\xff"])
 def test_a_damaged_verdict_is_replaced(text, child_says, tmp_path) -> None:
-    expected = trusted_kernels.verdict("float32", "float32")
+    expected = trusted_kernels.kernel_verdict("float32", "float32")
     (file,) = (tmp_path / "cache").iterdir()
     file.write_text(text, "latin-1")
-    assert trusted_kernels.verdict("float32", "float32") == expected
-    assert trusted_kernels.verdict("float32", "float32") == expected
+    assert trusted_kernels.kernel_verdict("float32", "float32") == expected
+    assert trusted_kernels.kernel_verdict("float32", "float32") == expected
     assert len(child_says) == 2
     assert [each.name for each in (tmp_path / "cache").iterdir()] == [file.name]
 
@@ -198,27 +198,27 @@ def test_a_verdict_that_cannot_be_kept_is_no_error(child_says, monkeypatch, tmp_
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(trusted_kernels.CACHE_VARIABLE, str(tmp_path / "file" / "inside"))
     for _ in range(2):
-        assert trusted_kernels.verdict("float32", "float32")["problems"] == {}
+        assert trusted_kernels.kernel_verdict("float32", "float32")["problems"] == {}
     assert len(child_says) == 2
 
 
 def test_each_device_dtype_and_source_has_a_verdict_of_its_own(child_says, monkeypatch) -> None:
     for dtype in ("float32", "float64", "float32"):
-        trusted_kernels.verdict(dtype, "float32")
+        trusted_kernels.kernel_verdict(dtype, "float32")
     assert child_says == ["float32", "float64"]
     monkeypatch.setattr(trusted_kernels, "digest", lambda: "other sources")
-    trusted_kernels.verdict("float32", "float32")
+    trusted_kernels.kernel_verdict("float32", "float32")
     backends.register(emulated.backend())
-    trusted_kernels.verdict("float32", "float32")
+    trusted_kernels.kernel_verdict("float32", "float32")
     assert len(child_says) == 4
-    trusted_kernels.verdict("float32", "float32", again=True)
+    trusted_kernels.kernel_verdict("float32", "float32", again=True)
     assert len(child_says) == 5
 
 
 def test_nothing_is_checked_on_request(checked, monkeypatch, tmp_path) -> None:
     checked("start")
     monkeypatch.setenv(trusted_kernels.CHECK_VARIABLE, "0")
-    assert trusted_kernels.proven("linear", "f")
+    assert trusted_kernels.is_trusted("linear", "f")
     assert not (tmp_path / "cache").exists()
 
 
@@ -226,9 +226,9 @@ def test_the_folder_is_the_usual_one(monkeypatch, tmp_path) -> None:
     monkeypatch.delenv(trusted_kernels.CACHE_VARIABLE, raising=False)
     variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
     monkeypatch.setenv(variable, str(tmp_path))
-    assert trusted_kernels.folder() == tmp_path / "npformer"
+    assert trusted_kernels.cache_folder() == tmp_path / "npformer"
     monkeypatch.delenv(variable)
-    assert trusted_kernels.folder() == Path.home() / ".cache" / "npformer"
+    assert trusted_kernels.cache_folder() == Path.home() / ".cache" / "npformer"
 
 
 def test_every_kernel_is_compared() -> None:
