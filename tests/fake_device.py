@@ -110,10 +110,10 @@ def _note_product(a: FakeArray, b: FakeArray) -> None:
     """Note what `matmul` in cupy/_core/_routines_linalg.pyx does beside multiplying."""
     stacks = max(a.ndim, b.ndim) > 2  # of one matrix by another cuBLAS takes transposed ones
     slow = [x for x in (a, b) if not x.flags.c_contiguous and (stacks or not x.flags.f_contiguous)]
-    found = [f"a factor {x.shape} of {a.shape} @ {b.shape} is copied" for x in slow]
+    messages = [f"a factor {x.shape} of {a.shape} @ {b.shape} is copied" for x in slow]
     if stacks and a.shape[:-2] != b.shape[:-2]:
-        found.append(f"{a.shape} @ {b.shape} goes through pointers")
-    _note(copies=found)
+        messages.append(f"{a.shape} @ {b.shape} goes through pointers")
+    _note(copies=messages)
 
 
 _limit: list[int] = []
@@ -305,7 +305,7 @@ def add_at(target: FakeArray, indices: FakeArray, values: FakeArray) -> None:
     """``target[indices] += values``, once for every time that an index occurs."""
     _note(calls=1)
     _keep_precision("add.at", (target, values))
-    _in_range(np.add.at, _host(target), _host(indices), _host(values))
+    _call_in_range(np.add.at, _host(target), _host(indices), _host(values))
 
 
 class FakeFeed:
@@ -337,7 +337,7 @@ def set_tf32(on: bool) -> None:
     _note(precisions=[on])
 
 
-def _in_range(function: Callable[..., Any], *arguments: Any) -> Any:
+def _call_in_range(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except IndexError as error:
@@ -456,7 +456,7 @@ class FakeArray:
             _note(waits=["a boolean mask as index"])
         if not kinds:
             return FakeArray(self._host[index])
-        return FakeArray(_in_range(operator.getitem, self._host, index))
+        return FakeArray(_call_in_range(operator.getitem, self._host, index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         index, kinds = _check_index(index)
@@ -468,33 +468,39 @@ class FakeArray:
         if "b" in kinds:
             _note(waits=["a boolean mask as index"])
         elif kinds and isinstance(value, FakeArray):
-            places = _in_range(operator.getitem, np.arange(self.size).reshape(self.shape), index)
+            places = _call_in_range(
+                operator.getitem, np.arange(self.size).reshape(self.shape), index
+            )
             if np.unique(places).size < places.size:
                 raise ValueError("an index occurs twice: which value stays is undefined on a GPU")
         if kinds:
-            _in_range(operator.setitem, self._host, index, source)
+            _call_in_range(operator.setitem, self._host, index, source)
         else:
             self._host[index] = source
 
 
 def _check_index(index: Any) -> tuple[tuple[Any, ...], set[str]]:
     """Return a NumPy index that gives views of no axes too, and the kinds of arrays in it."""
-    parts = index if isinstance(index, tuple) else (index,)
+    indices = index if isinstance(index, tuple) else (index,)
     opened: list[Any] = []
     kinds = set()
-    for part in parts:
-        if isinstance(part, FakeArray):
-            if part.dtype.kind not in "biu":
-                raise IndexError(f"an index of dtype {part.dtype}; expected whole numbers or bool")
-            kinds.add(part.dtype.kind)
-            opened.append(part._host)
-        elif isinstance(part, np.ndarray):
-            raise TypeError(f"Unsupported type {type(part)} as index: CuPy would upload it")
-        elif isinstance(part, list | bool | np.bool_):
-            raise TypeError(f"a {type(part).__name__} as index: CuPy would upload it")
+    for index_of_axis in indices:
+        if isinstance(index_of_axis, FakeArray):
+            if index_of_axis.dtype.kind not in "biu":
+                raise IndexError(
+                    f"an index of dtype {index_of_axis.dtype}; expected whole numbers or bool"
+                )
+            kinds.add(index_of_axis.dtype.kind)
+            opened.append(index_of_axis._host)
+        elif isinstance(index_of_axis, np.ndarray):
+            raise TypeError(
+                f"Unsupported type {type(index_of_axis)} as index: CuPy would upload it"
+            )
+        elif isinstance(index_of_axis, list | bool | np.bool_):
+            raise TypeError(f"a {type(index_of_axis).__name__} as index: CuPy would upload it")
         else:
-            opened.append(part)
-    if not any(part is Ellipsis for part in opened):
+            opened.append(index_of_axis)
+    if not any(index_of_axis is Ellipsis for index_of_axis in opened):
         opened.append(Ellipsis)
     return tuple(opened), kinds
 
@@ -542,7 +548,7 @@ def _add_operators() -> None:
 _add_operators()
 
 
-def _waiting(name: str, compute: Callable[..., Any]) -> None:
+def _wrap_wait(name: str, compute: Callable[..., Any]) -> None:
     """Add a method that waits for the device and computes something of the host's array."""
 
     def method(self: FakeArray, *arguments: Any) -> Any:
@@ -563,7 +569,7 @@ for _name, _compute in {
     "__repr__": lambda host: f"Fake{host!r}",
     "__format__": lambda host, given: format(host if host.ndim else host.item(), given),
 }.items():
-    _waiting(_name, _compute)
+    _wrap_wait(_name, _compute)
 
 
 def backend(link: Callable[[], Link] | None = None) -> Backend:

@@ -46,7 +46,7 @@ class Example:
         lengths = np.random.default_rng(self.seed + 1).integers(0, self.length + 1, self.batch)
         return np.arange(self.length) < lengths[:, None]
 
-    def drawing(self, dtype: str) -> Any:
+    def make_draw(self, dtype: str) -> Any:
         """Return draw(*shape); the numbers of float32 and float64 are exactly the same."""
         rng = np.random.default_rng(self.seed)
 
@@ -72,7 +72,7 @@ MASKED = Example(batch=3, causal=True, padded=True, seed=4)
 
 def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict[str, Any]]]:
     """Return {name of the forward function: (inputs, options)}."""
-    e, draw, rng = example, example.drawing(dtype), np.random.default_rng(example.seed)
+    e, draw, rng = example, example.make_draw(dtype), np.random.default_rng(example.seed)
     x = draw(e.batch, e.length, e.d_model)
     query, key, value, far_value = (
         draw(e.batch, e.n_heads, n, e.d_head) for n in (e.length, e.keys, e.length, e.keys)
@@ -142,7 +142,10 @@ def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict
         "dropout": ((x,), {"rate": 0.4, "generator": np.random.default_rng(e.seed)}),
         "token_dropout": ((x,), {"rate": 0.4, "generator": np.random.default_rng(e.seed)}),
         "embedding": ((np.maximum(labels, 0), draw(e.others, e.d_model)), {}),
-        "bag": ((np.maximum(labels, 0), draw(e.batch, e.length), draw(e.others, e.d_model)), {}),
+        "bag": (
+            (np.maximum(labels, 0), draw(e.batch, e.length), draw(e.others, e.d_model)),
+            {},
+        ),
         "mean_pooling": ((x,), {"mask": mask}),
         "max_pooling": ((x,), {"mask": mask}),
         "softmax_cross_entropy": (

@@ -67,7 +67,7 @@ def upstream(shape: tuple[int, ...], seed: int, dtype: str) -> np.ndarray:
 
 
 def vectors(example: Example, n_features: int) -> np.ndarray:
-    return np.asarray(example.drawing("float32")(example.batch, example.length, n_features))
+    return np.asarray(example.make_draw("float32")(example.batch, example.length, n_features))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,7 +101,7 @@ def test_a_pair_in_float32_is_the_pair_in_float64(name, example):
 @given(example=EXAMPLES)
 def test_softmax_gives_weights_and_masked_rows_none(example):
     mask = None if example.mask is None else example.mask[:, None, :]
-    scores = example.drawing("float32")(example.batch, example.keys, example.length)
+    scores = example.make_draw("float32")(example.batch, example.keys, example.length)
     weights, _ = F.softmax(scores, mask=mask)
     assert (weights >= 0.0).all()
     kept = np.ones((example.batch, 1), bool) if mask is None else mask.any(axis=-1)

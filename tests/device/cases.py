@@ -52,7 +52,7 @@ def same(a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
-def parametrised(cases: Sequence[Case]) -> pytest.MarkDecorator:
+def parametrize_cases(cases: Sequence[Case]) -> pytest.MarkDecorator:
     """Run a test once for each case, as its argument `case`."""
     return pytest.mark.parametrize("case", cases, ids=[case.name for case in cases])
 
@@ -110,9 +110,9 @@ LABELS_OF_TOKENS = np.where(MASK, whole(3, 3, 5), F.NO_LABEL)
 # Pairs --------------------------------------------------------------------------------------------
 def _pair(name: str, *inputs: Any, say: str = "", **options: Any) -> Case:
     def run(backend: str, dtype: str) -> Results:
-        given = [move(x, backend, dtype) for x in inputs]
+        arrays = [move(x, backend, dtype) for x in inputs]
         chosen = {key: move(value, backend, dtype) for key, value in options.items()}
-        y, cache = getattr(F, name)(*given, **chosen)
+        y, cache = getattr(F, name)(*arrays, **chosen)
         dy = np.random.default_rng(1).normal(size=y.shape)
         result = getattr(F, f"{name}_backward")(move(dy, backend, dtype) if y.shape else 0.7, cache)
         gradients = result if isinstance(result, tuple) else (result,)
@@ -199,13 +199,15 @@ def _case_of_layer(
             types=move(types, backend, dtype),
         )
         twin = twin_on(backend, layer)
-        several = x if isinstance(x, tuple) else (x,)
-        y, cache = twin.forward(*(move(each, backend, dtype) for each in several), context)
+        inputs = x if isinstance(x, tuple) else (x,)
+        y, cache = twin.forward(*(move(array, backend, dtype) for array in inputs), context)
         dy = np.random.default_rng(1).normal(size=y.shape)
-        found = twin.backward(move(dy, backend, dtype), cache, gradients)
-        dx = found if isinstance(found, tuple) else (found,)
-        named = {f"dx{i or ''}": each for i, each in enumerate(dx) if each is not None}
-        return {"y": y} | named | dict(gradients)
+        dx = twin.backward(move(dy, backend, dtype), cache, gradients)
+        results = {"y": y}
+        for i, gradient in enumerate(dx if isinstance(dx, tuple) else (dx,)):
+            if gradient is not None:
+                results[f"dx{i or ''}"] = gradient
+        return results | dict(gradients)
 
     return Case(f"{covers}{', ' if say else ''}{say}", covers, run)
 
@@ -226,9 +228,12 @@ def _layer(
     kind = getattr(L, covers)
 
     def make(dtype: str) -> nf.Layer:
-        usual = {"seed": 0, "dtype": dtype}
-        taken = {key: usual[key] for key in usual if key in inspect.signature(kind).parameters}
-        return kind(*sizes, **options, **taken)
+        common_options = {"seed": 0, "dtype": dtype}
+        parameters = inspect.signature(kind).parameters
+        accepted_options = {
+            name: value for name, value in common_options.items() if name in parameters
+        }
+        return kind(*sizes, **options, **accepted_options)
 
     return _case_of_layer(covers, make, x=x, mask=mask, say=say, types=types)
 
@@ -386,13 +391,13 @@ ENCODERS = [
 
 def classifier(dtype: str, *, features: bool = False, **changes: Any) -> nf.SequenceClassifier:
     """Return a small model of three classes; what it does not know is the encoder's."""
-    own = {key: changes.pop(key) for key in ("pooling", "output") if key in changes}
+    model_options = {key: changes.pop(key) for key in ("pooling", "output") if key in changes}
     return nf.SequenceClassifier(
         config(**changes),
-        n_classes=2 if own.get("output") == "sigmoid" else 3,
+        n_classes=2 if model_options.get("output") == "sigmoid" else 3,
         vocab_size=None if features else 7,
         n_features=8 if features else None,
-        **own,
+        **model_options,
         seed=0,
         dtype=dtype,
     )
@@ -409,14 +414,14 @@ def batch(model: nf.SequenceClassifier) -> tuple[np.ndarray, np.ndarray]:
 
 def fit(model: nf.SequenceClassifier, data: Any, **options: Any) -> nf.History:
     """Train for two epochs of small batches, unless the options say otherwise."""
-    usual = {"epochs": 2, "batch_size": 2, "progress": False}
-    return nf.fit(model, data, **(usual | options))
+    default_options = {"epochs": 2, "batch_size": 2, "progress": False}
+    return nf.fit(model, data, **(default_options | options))
 
 
 def one_step(team: Team, optimizer: nf.Adam, mask: Any = MASK) -> Any:
     """Make a step of training, and return its loss."""
-    given = team.model.batch(*batch(team.model), mask)
-    loss, gradients = team.step(given, generator=np.random.default_rng(0))
+    checked_batch = team.model.batch(*batch(team.model), mask)
+    loss, gradients = team.step(checked_batch, generator=np.random.default_rng(0))
     nf.clip_by_global_norm(gradients, 1.0)
     optimizer.step(gradients)
     return loss
@@ -460,7 +465,7 @@ CLASSIFIERS = [
 
 
 # Optimizing ---------------------------------------------------------------------------------------
-def _given_gradients(model: nf.SequenceClassifier) -> nf.Gradients:
+def _random_gradients(model: nf.SequenceClassifier) -> nf.Gradients:
     """Return random gradients: where one is 0 but for rounding, Adam would take a whole step."""
     rng = np.random.default_rng(6)
     gradients = nf.Gradients(model)
@@ -472,8 +477,8 @@ def _given_gradients(model: nf.SequenceClassifier) -> nf.Gradients:
 def _train_digits(backend: str, dtype: str, **changes: Any) -> Results:
     """Train on digits for an epoch, by `fit`, and return losses and logits of test images."""
 
-    def first(n: int, part: Any) -> Any:
-        return part[0][:n].astype(dtype), part[1][:n]
+    def first(n: int, arrays: Any) -> Any:
+        return arrays[0][:n].astype(dtype), arrays[1][:n]
 
     dataset = nf.data.digits()
     sizes = {"d_model": 16, "n_layers": 1, "n_heads": 2, "d_ff": 32, "max_len": 8}
@@ -497,7 +502,7 @@ def _train_digits(backend: str, dtype: str, **changes: Any) -> Results:
 def _adam(say: str, *, flat: bool, **options: Any) -> Case:
     def run(backend: str, dtype: str) -> Results:
         model = classifier(dtype).to(backend)
-        gradients = _given_gradients(model)
+        gradients = _random_gradients(model)
         parameters = model.parameters() if flat else dict(model.parameters())
         optimizer = nf.Adam(parameters, lr=0.01, **options)
         for _ in range(3):
@@ -509,7 +514,7 @@ def _adam(say: str, *, flat: bool, **options: Any) -> Case:
 
 def _clipping(say: str, max_norm: float, *, flat: bool) -> Case:
     def run(backend: str, dtype: str) -> Results:
-        gradients = _given_gradients(classifier(dtype).to(backend))
+        gradients = _random_gradients(classifier(dtype).to(backend))
         mapping = gradients if flat else dict(gradients)
         return {"norm": nf.clip_by_global_norm(mapping, max_norm), **mapping}
 

@@ -10,13 +10,13 @@ from npformer.core.cupy import backend as cupy_backend
 class Device:
     """cupy.cuda.Device: without a number, the one in use."""
 
-    used = 0
+    current = 0
 
     def __init__(self, number=None):
-        self.id = Device.used if number is None else number
+        self.id = Device.current if number is None else number
 
     def use(self):
-        Device.used = self.id
+        Device.current = self.id
 
 
 CUPY = SimpleNamespace(cuda=SimpleNamespace(Device=Device))
@@ -24,7 +24,7 @@ CUPY = SimpleNamespace(cuda=SimpleNamespace(Device=Device))
 
 @pytest.fixture(autouse=True)
 def no_launcher(monkeypatch):
-    monkeypatch.setattr(Device, "used", 0)
+    monkeypatch.setattr(Device, "current", 0)
     for name in cupy_backend.LOCAL_RANKS:
         monkeypatch.delenv(name, raising=False)
 
@@ -36,13 +36,13 @@ def no_launcher(monkeypatch):
 def test_each_rank_takes_its_number(monkeypatch, name, rank, devices, expected):
     monkeypatch.setenv(name, str(rank))
     cupy_backend._choose_device(CUPY, devices)
-    assert Device.used == expected
+    assert Device.current == expected
 
 
 def test_without_a_launcher_or_where_the_user_has_chosen_the_device_stays(monkeypatch):
     cupy_backend._choose_device(CUPY, 4)
-    assert Device.used == 0
-    monkeypatch.setattr(Device, "used", 2)
+    assert Device.current == 0
+    monkeypatch.setattr(Device, "current", 2)
     monkeypatch.setenv("MPI_LOCALRANKID", "1")
     cupy_backend._choose_device(CUPY, 4)
-    assert Device.used == 2
+    assert Device.current == 2

@@ -70,7 +70,7 @@ PROBLEMS: dict[str, tuple[Any, str, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_one_line_says_what_is_missing_and_what_to_do(model, monkeypatch, problem) -> None:
+def test_one_line_helps_with_each_problem(model, monkeypatch, problem) -> None:
     functions, begins, words = PROBLEMS[problem]
     put_in(monkeypatch, *functions)
     text = message(model)
@@ -79,15 +79,25 @@ def test_one_line_says_what_is_missing_and_what_to_do(model, monkeypatch, proble
     assert "\n" not in text
 
 
-def test_without_cupy_it_says_how_to_install_it_and_the_model_stays(model, monkeypatch) -> None:
+def test_without_cupy_the_message_says_how_to_install_it(model, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     text = message(model)
     assert text.startswith("backend 'cupy' needs CuPy, which cannot be imported here")
     assert all(word in text for word in (INSTALL, '"npformer[cuda12]"'))
     assert "\n" not in text
+
+
+def test_without_cupy_the_model_stays_on_its_backend(model, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    message(model)
     assert model.backend == "numpy"
+
+
+def test_a_failure_is_not_remembered(model, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    message(model)
     put_in(monkeypatch, lambda: 0)
-    assert "finds no device" in message(model), "a failure is not remembered"
+    assert "finds no device" in message(model)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason=NEEDS["cupy"])
@@ -95,11 +105,11 @@ def test_the_installed_cupy_without_a_device_gives_the_same_error(model) -> None
     import cupy
 
     try:
-        found = cupy.cuda.runtime.getDeviceCount()
+        device_count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError:
-        found = 0
-    if found:
-        pytest.skip(f"this machine has {found} GPU(s)")
+        device_count = 0
+    if device_count:
+        pytest.skip(f"this machine has {device_count} GPU(s)")
     text = message(model)
     assert text.startswith("backend 'cupy' needs an NVIDIA GPU")
     assert f"CuPy {cupy.__version__} is installed" in text

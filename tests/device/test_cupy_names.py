@@ -24,36 +24,36 @@ SOURCES = [Path(m.__file__).read_text(encoding="utf-8") for m in (cupy_backend, 
 NODES = [node for source in SOURCES for node in ast.walk(ast.parse(source))]
 
 
-def dotted(node: ast.AST) -> str | None:
+def dotted_name(node: ast.AST) -> str | None:
     """Return ``a.b.c`` of an expression that is nothing else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        inner = dotted(node.value)
+        inner = dotted_name(node.value)
         return None if inner is None else f"{inner}.{node.attr}"
     return None
 
 
 def names() -> set[str]:
     """Return the longest dotted names that begin with CuPy's modules, `self._cupy` included."""
-    found = set()
+    all_names = set()
     for node in NODES:
-        name = (dotted(node) or "").removeprefix("self._")
+        name = (dotted_name(node) or "").removeprefix("self._")
         if name.startswith(("cupy.", "cupyx.")):
-            found.add(name)
-    longest = {n for n in found if not any(other.startswith(f"{n}.") for other in found)}
+            all_names.add(name)
+    longest = {n for n in all_names if not any(other.startswith(f"{n}.") for other in all_names)}
     return longest - {"cupy.cuda.cublas"}  # its import loads a library that may not be here
 
 
 def look_up(name: str) -> Any:
     module, *path = name.split(".")
-    found = importlib.import_module(module)
-    for part in path:
+    value = importlib.import_module(module)
+    for attribute in path:
         try:
-            found = getattr(found, part)
+            value = getattr(value, attribute)
         except AttributeError:
-            found = importlib.import_module(f"{found.__name__}.{part}")
-    return found
+            value = importlib.import_module(f"{value.__name__}.{attribute}")
+    return value
 
 
 OF_CUBLAS = ("CUBLAS_TF32_TENSOR_OP_MATH", "CUBLAS_DEFAULT_MATH", "setMathMode")
@@ -93,7 +93,7 @@ def calls() -> Iterator[tuple[str, list[str]]]:
     """Yield names that are called, and the keywords they are called with."""
     for node in NODES:
         if isinstance(node, ast.Call) and node.keywords:
-            name = (dotted(node.func) or "").removeprefix("self._")
+            name = (dotted_name(node.func) or "").removeprefix("self._")
             if name.startswith(("cupy.", "cupyx.")) and "cublas" not in name:
                 yield name, [k.arg or "" for k in node.keywords]
 

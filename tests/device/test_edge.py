@@ -26,30 +26,36 @@ def test_explain_uploads_what_comes_from_the_host() -> None:
 def test_the_first_tensor_that_is_not_finite_is_found() -> None:
     model = classifier("float32").to("fake")
     model.parameters()["encoder.blocks.1.mixer.value.bias"][...] = float("nan")
-    found = first_non_finite(model, on_device(IDS))
-    assert found == "parameter encoder.blocks.1.mixer.value.bias"
+    description = first_non_finite(model, on_device(IDS))
+    assert description == "parameter encoder.blocks.1.mixer.value.bias"
 
 
-@pytest.mark.parametrize("part", ["x", "y", "mask"])
-def test_each_part_of_a_batch_may_be_on_the_device_of_the_model_and_on_no_other(part) -> None:
+@pytest.mark.parametrize("name", ["x", "y", "mask"])
+def test_each_array_of_a_batch_may_be_on_the_device_of_the_model(name) -> None:
     model = classifier("float64").to("fake")
-    given = {"x": IDS, "y": LABELS, "mask": MASK}
-    loss, gradients = model.loss_and_gradients(**given)
-    given[part] = on_device(given[part])
-    loss_there, gradients_there = model.loss_and_gradients(**given)
+    arrays = {"x": IDS, "y": LABELS, "mask": MASK}
+    loss, gradients = model.loss_and_gradients(**arrays)
+    arrays[name] = on_device(arrays[name])
+    loss_there, gradients_there = model.loss_and_gradients(**arrays)
     assert loss_there == loss
     same(gradients_there, gradients)
-    with pytest.raises(TypeError, match=rf"{part} is a fake array and the model is on numpy"):
-        classifier("float32").loss_and_gradients(**given)
+
+
+@pytest.mark.parametrize("name", ["x", "y", "mask"])
+def test_no_array_of_a_batch_may_be_on_another_device(name) -> None:
+    arrays = {"x": IDS, "y": LABELS, "mask": MASK}
+    arrays[name] = on_device(arrays[name])
+    with pytest.raises(TypeError, match=rf"{name} is a fake array and the model is on numpy"):
+        classifier("float32").loss_and_gradients(**arrays)
 
 
 @pytest.mark.parametrize("there", ["", "y", "mask", "y, mask"])
-def test_labels_of_padding_do_not_count_wherever_labels_and_mask_are(there) -> None:
+def test_labels_of_padding_do_not_count_on_any_device(there) -> None:
     model = classifier("float64", pooling="none").to("fake")
     loss, gradients = model.loss_and_gradients(IDS, LABELS_OF_TOKENS, MASK)
-    given = {"y": np.where(MASK, LABELS_OF_TOKENS, 2), "mask": MASK}
-    given |= {part: on_device(given[part]) for part in there.split(", ") if part}
-    loss_there, gradients_there = model.loss_and_gradients(IDS, **given)
+    arrays = {"y": np.where(MASK, LABELS_OF_TOKENS, 2), "mask": MASK}
+    arrays |= {name: on_device(arrays[name]) for name in there.split(", ") if name}
+    loss_there, gradients_there = model.loss_and_gradients(IDS, **arrays)
     assert loss_there == loss
     same(gradients_there, gradients)
 

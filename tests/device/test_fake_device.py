@@ -127,7 +127,7 @@ def test_what_a_gpu_would_refuse_or_get_wrong_is_refused(what) -> None:
         do(device(1.0, 2.0))
 
 
-def changed(x: FakeArray, change: Callable[..., Any], *arguments: Any) -> FakeArray:
+def modify(x: FakeArray, change: Callable[..., Any], *arguments: Any) -> FakeArray:
     change(x, *arguments)
     return x
 
@@ -135,21 +135,27 @@ def changed(x: FakeArray, change: Callable[..., Any], *arguments: Any) -> FakeAr
 GIVES: dict[str, tuple[Callable[[FakeArray], FakeArray], list[float]]] = {
     "Python numbers as operands": (lambda x: 2.0 * x + 1, [3.0, 5.0]),
     "an index of the device": (lambda x: x[ids(1, 0, 1)], [2.0, 1.0, 2.0]),
-    "added twice": (lambda x: changed(x, add_at, ids(1, 1), device(2.0, 3.0)), [1.0, 7.0]),
-    "one number assigned twice": (lambda x: changed(x, setitem, ids(1, 1), 0.0), [1.0, 0.0]),
-    "a slice is a view": (lambda x: changed(x, lambda x: setitem(x[1:], ..., 5.0)), [1.0, 5.0]),
-    "an entry is a view": (lambda x: changed(x, lambda x: setitem(x[1], ..., 5.0)), [1.0, 5.0]),
-    "in place": (lambda x: changed(x, imul, 2.0), [2.0, 4.0]),
+    "added twice": (lambda x: modify(x, add_at, ids(1, 1), device(2.0, 3.0)), [1.0, 7.0]),
+    "one number assigned twice": (lambda x: modify(x, setitem, ids(1, 1), 0.0), [1.0, 0.0]),
+    "a slice is a view": (
+        lambda x: modify(x, lambda x: setitem(x[1:], ..., 5.0)),
+        [1.0, 5.0],
+    ),
+    "an entry is a view": (
+        lambda x: modify(x, lambda x: setitem(x[1], ..., 5.0)),
+        [1.0, 5.0],
+    ),
+    "in place": (lambda x: modify(x, imul, 2.0), [2.0, 4.0]),
     "a download is a copy": (
-        lambda x: changed(x, lambda x: setitem(fake_device.download(x), ..., 9.0)),
+        lambda x: modify(x, lambda x: setitem(fake_device.download(x), ..., 9.0)),
         [1.0, 2.0],
     ),
     "a copy has its own memory": (
-        lambda x: changed(x, lambda x: setitem(copy.deepcopy(x), ..., 9.0)),
+        lambda x: modify(x, lambda x: setitem(copy.deepcopy(x), ..., 9.0)),
         [1.0, 2.0],
     ),
     "matmul into an array": (
-        lambda x: changed(x, lambda x: xp.matmul(square().astype("float32"), 2.0 * x, out=x)),
+        lambda x: modify(x, lambda x: xp.matmul(square().astype("float32"), 2.0 * x, out=x)),
         [2.0, 4.0],
     ),
 }
@@ -158,9 +164,9 @@ GIVES: dict[str, tuple[Callable[[FakeArray], FakeArray], list[float]]] = {
 @pytest.mark.parametrize("what", GIVES)
 def test_what_a_gpu_would_give(what) -> None:
     do, expected = GIVES[what]
-    found = do(device(1.0, 2.0))
-    assert found.tolist() == expected
-    assert found.dtype == "float32"
+    result = do(device(1.0, 2.0))
+    assert result.tolist() == expected
+    assert result.dtype == "float32"
 
 
 @pytest.mark.parametrize(

@@ -17,18 +17,18 @@ from tests.fake_device import FakeFeed
 @pytest.fixture
 def feeds(monkeypatch) -> list[FakeFeed]:
     """The feeds that were made during a test."""
-    made: list[FakeFeed] = []
+    all_feeds: list[FakeFeed] = []
     start = FakeFeed.__init__
 
     def note(self: FakeFeed) -> None:
         start(self)
-        made.append(self)
+        all_feeds.append(self)
 
     monkeypatch.setattr(FakeFeed, "__init__", note)
-    return made
+    return all_feeds
 
 
-def test_fit_feeds_its_batches_and_closes_the_feed(feeds) -> None:
+def test_fit_closes_its_only_feed(feeds) -> None:
     fit(classifier("float32").to("fake"), (IDS, LABELS, MASK))
     (feed,) = feeds
     assert feed.closed
@@ -140,7 +140,7 @@ def cuda() -> Any:
     )
 
 
-def numbered(step: int, rows: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def make_batch(step: int, rows: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     x = np.full((rows, 3), step, dtype="int64")
     return x, np.full(rows, float(step), dtype="float32"), np.ones((rows, 3), dtype=bool)
 
@@ -149,20 +149,20 @@ def numbered(step: int, rows: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def test_a_feed_never_overwrites_what_is_still_used(cuda, sizes) -> None:
     """Work is launched as fast as the feed lets it, and done as late as the streams let it."""
     feed = PinnedFeed(cuda, lambda n, dtype: np.zeros(n, dtype))
-    seen: list[Any] = []
+    fed_batches: list[Any] = []
     for step, rows in enumerate(sizes):
-        fed = feed(*numbered(step, rows))
+        fed = feed(*make_batch(step, rows))
 
         def compute(fed: Any = fed) -> None:
-            seen.append([x.entries.copy() for x in fed])
+            fed_batches.append([x.entries.copy() for x in fed])
 
         cuda.computing.todo.append(compute)
     cuda.computing.synchronize()
-    assert len(seen) == len(sizes)
+    assert len(fed_batches) == len(sizes)
     for step, rows in enumerate(sizes):
-        for got, expected in zip(seen[step], numbered(step, rows), strict=True):
-            assert got.dtype == expected.dtype
-            np.testing.assert_array_equal(got, expected)
+        for array, expected in zip(fed_batches[step], make_batch(step, rows), strict=True):
+            assert array.dtype == expected.dtype
+            np.testing.assert_array_equal(array, expected)
 
 
 def test_a_feed_passes_over_what_is_not_there(cuda) -> None:
@@ -177,19 +177,19 @@ def test_a_feed_passes_over_what_is_not_there(cuda) -> None:
 
 def test_a_feed_lets_the_host_run_ahead_by_some_batches_only(cuda) -> None:
     feed = PinnedFeed(cuda, lambda n, dtype: np.zeros(n, dtype))
-    done: list[int] = []
+    finished_steps: list[int] = []
     for step in range(8):
-        feed(*numbered(step))
-        cuda.computing.todo.append(lambda step=step: done.append(step))
-    assert len(done) >= 4
+        feed(*make_batch(step))
+        cuda.computing.todo.append(lambda step=step: finished_steps.append(step))
+    assert len(finished_steps) >= 4
 
 
 def test_a_feed_copies_while_the_device_computes(cuda) -> None:
     feed = PinnedFeed(cuda, lambda n, dtype: np.zeros(n, dtype))
-    first, second = feed(*numbered(0)), None
+    first, second = feed(*make_batch(0)), None
     cuda.computing.todo.append(lambda: None)  # the first step, which has not begun
-    second = feed(*numbered(1))
+    second = feed(*make_batch(1))
     feed.close()  # the copying stream runs to its end, the computing one does nothing
     assert cuda.computing.todo
-    np.testing.assert_array_equal(first[0].entries, numbered(0)[0])
-    np.testing.assert_array_equal(second[0].entries, numbered(1)[0])
+    np.testing.assert_array_equal(first[0].entries, make_batch(0)[0])
+    np.testing.assert_array_equal(second[0].entries, make_batch(1)[0])

@@ -44,7 +44,7 @@ TOO_LARGE: dict[str, tuple[Any, int, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("what", TOO_LARGE)
-def test_the_error_says_what_to_try_and_the_model_stays_usable(wide, what) -> None:
+def test_the_error_says_what_to_try(wide, what) -> None:
     run, n, words = TOO_LARGE[what]
     with count() as counted, limit(ROOM), pytest.raises(nf.BatchTooLargeError) as caught:
         run(wide)
@@ -52,6 +52,13 @@ def test_the_error_says_what_to_try_and_the_model_stays_usable(wide, what) -> No
     assert ("micro_batch" in str(caught.value)) == (what != "predict")
     assert caught.value.batch_size == 48
     assert counted.frees == 1
+
+
+@pytest.mark.parametrize("what", TOO_LARGE)
+def test_the_model_stays_usable_after_the_error(wide, what) -> None:
+    run, _, _ = TOO_LARGE[what]
+    with limit(ROOM), pytest.raises(nf.BatchTooLargeError):
+        run(wide)
     run(wide)
 
 
@@ -115,7 +122,7 @@ def test_the_host_runs_out_of_memory_in_the_same_words(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "CUBLAS_STATUS_ALLOC_FAILED",
         "CUFFT_ALLOC_FAILED",
@@ -123,10 +130,10 @@ def test_the_host_runs_out_of_memory_in_the_same_words(monkeypatch) -> None:
         "CUDA_ERROR_OUT_OF_MEMORY: out of memory",
     ],
 )
-def test_a_library_that_finds_no_memory_says_what_to_try_too(said) -> None:
-    helpful = pytest.raises(nf.BatchTooLargeError, match=f"{said}.*Try batch_size=4")
+def test_a_library_that_finds_no_memory_says_what_to_try_too(message) -> None:
+    helpful = pytest.raises(nf.BatchTooLargeError, match=f"{message}.*Try batch_size=4")
     with helpful, guard_computation("numpy", 8):
-        raise RuntimeError(said)
+        raise RuntimeError(message)
 
 
 def test_another_error_of_a_library_stays_what_it_is() -> None:

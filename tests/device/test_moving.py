@@ -81,55 +81,88 @@ def test_a_copy_of_a_model_stays_on_the_device() -> None:
     assert (nf.to_numpy(model.parameters().flat) != 0.0).any()
 
 
-def test_a_file_loads_on_the_host_and_onto_the_device(tmp_path) -> None:
+def test_a_file_from_the_device_loads_on_the_host(tmp_path) -> None:
     model = classifier("float32").to("fake")
     nf.save(model, tmp_path / "model.safetensors")
     loaded = nf.load(tmp_path / "model.safetensors")
     same(loaded.parameters(), model.parameters())
+
+
+def test_a_file_from_the_host_loads_onto_the_device(tmp_path) -> None:
     nf.save(classifier("float32"), tmp_path / "model.safetensors")
     assert nf.load(tmp_path / "model.safetensors", backend="fake").backend == "fake"
 
 
-@pytest.mark.parametrize(
+def model_and_adam(
+    backend: str, dtype: str, by_name: bool
+) -> tuple[nf.SequenceClassifier, nf.Adam]:
+    """Return a model, and an optimizer of its parameters by name or in one buffer."""
+    model = classifier(dtype).to(backend)
+    parameters = dict(model.parameters()) if by_name else model.parameters()
+    return model, nf.Adam(parameters, lr=0.01)
+
+
+def constant_step(model: nf.SequenceClassifier, optimizer: nf.Adam) -> None:
+    """Make a step with gradients that are all 0.5."""
+    gradients = nf.Gradients(model)
+    gradients.flat[...] = 0.5
+    optimizer.step(gradients)
+
+
+backends_of_adam = pytest.mark.parametrize(
     ("here", "there"), [("fake", "numpy"), ("numpy", "fake"), ("fake", "fake")]
 )
-@pytest.mark.parametrize("by_name", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_state_of_adam_is_on_the_host_and_goes_on_anywhere(by_name, dtype, here, there) -> None:
-    def made(backend: str) -> tuple[nf.SequenceClassifier, nf.Adam]:
-        model = classifier(dtype).to(backend)
-        parameters = dict(model.parameters()) if by_name else model.parameters()
-        return model, nf.Adam(parameters, lr=0.01)
+by_name_or_not = pytest.mark.parametrize("by_name", [False, True])
+both_dtypes = pytest.mark.parametrize("dtype", ["float32", "float64"])
 
-    def step(model: nf.SequenceClassifier, optimizer: nf.Adam) -> None:
-        gradients = nf.Gradients(model)
-        gradients.flat[...] = 0.5
-        optimizer.step(gradients)
 
-    model, optimizer = made(here)
-    step(model, optimizer)
-    values, arrays = optimizer.state()
+@pytest.mark.parametrize("backend", ["fake", "numpy"])
+@by_name_or_not
+@both_dtypes
+def test_the_state_of_adam_is_on_the_host(by_name, dtype, backend) -> None:
+    model, optimizer = model_and_adam(backend, dtype, by_name)
+    constant_step(model, optimizer)
+    _, arrays = optimizer.state()
     assert all(type(array) is np.ndarray for array in arrays.values())
     assert {array.dtype.name for array in arrays.values()} == {dtype}
-    other, again = made(there)
+
+
+@backends_of_adam
+@by_name_or_not
+@both_dtypes
+def test_the_state_of_adam_is_restored_without_waiting(by_name, dtype, here, there) -> None:
+    model, optimizer = model_and_adam(here, dtype, by_name)
+    constant_step(model, optimizer)
+    values, arrays = optimizer.state()
+    _, restored = model_and_adam(there, dtype, by_name)
     with count() as counted:
-        again.restore(values, arrays)
+        restored.restore(values, arrays)
     assert counted.synchronisations == 0
-    for name, array in again.state()[1].items():
+    for name, array in restored.state()[1].items():
         np.testing.assert_array_equal(array, arrays[name])
-    step(model, optimizer)
-    other.parameters().flat[...] = 0.0
-    step(other, again)
-    for name, array in again.state()[1].items():
+
+
+@backends_of_adam
+@by_name_or_not
+@both_dtypes
+def test_adam_continues_on_any_backend(by_name, dtype, here, there) -> None:
+    model, optimizer = model_and_adam(here, dtype, by_name)
+    constant_step(model, optimizer)
+    other_model, restored = model_and_adam(there, dtype, by_name)
+    restored.restore(*optimizer.state())
+    constant_step(model, optimizer)
+    other_model.parameters().flat[...] = 0.0
+    constant_step(other_model, restored)
+    for name, array in restored.state()[1].items():
         np.testing.assert_array_equal(array, optimizer.state()[1][name])
 
 
-def test_adam_and_a_model_on_the_device_are_copied_together() -> None:
+def test_a_copy_of_adam_updates_the_copy_of_its_model() -> None:
     model = classifier("float64").to("fake")
     optimizer = nf.Adam(model.parameters(), lr=0.01)
     optimizer.step(model.loss_and_gradients(IDS, LABELS)[1])
     other, its_optimizer = copy.deepcopy((model, optimizer))
-    for each, its in ((model, optimizer), (other, its_optimizer)):
-        its.step(each.loss_and_gradients(IDS, LABELS)[1])
+    optimizer.step(model.loss_and_gradients(IDS, LABELS)[1])
+    its_optimizer.step(other.loss_and_gradients(IDS, LABELS)[1])
     same(other.parameters(), model.parameters())
     assert other.parameters().flat is not model.parameters().flat

@@ -13,33 +13,42 @@ from tests.fake_device import FakeArray, waits
 pytestmark = pytest.mark.usefixtures("plain")
 
 
-@cases.parametrised(cases.EVERYTHING)
+@cases.parametrize_cases(cases.EVERYTHING)
 def test_float64_gives_the_numbers_of_numpy(case) -> None:
     cases.assert_agree(case, "fake", "float64", tolerance=1e-12)
 
 
-@cases.parametrised(cases.EVERYTHING)
-def test_float32_stays_float32_and_gives_the_numbers_of_numpy(case) -> None:
+@cases.parametrize_cases(cases.EVERYTHING)
+def test_results_in_float32_are_those_of_numpy(case) -> None:
     cases.assert_agree(case, "fake", "float32", tolerance=1e-6)
 
 
-def test_every_pair_layer_and_mixer_has_a_case() -> None:
+def test_every_pair_has_a_case() -> None:
     pairs = {name.removesuffix("_backward") for name in F.__all__ if name.endswith("_backward")}
     assert pairs - {case.covers for case in cases.PAIRS} == set(), "add a case to cases.PAIRS"
-    public = {name: getattr(nf.layers, name) for name in nf.layers.__all__}
-    kinds = {n: x for n, x in public.items() if isinstance(x, type) and issubclass(x, nf.Layer)}
-    layers = {n for n, x in kinds.items() if x.forward is not nf.Layer.forward}
+
+
+def test_every_layer_has_a_case() -> None:
+    layers = set()
+    for name in nf.layers.__all__:
+        value = getattr(nf.layers, name)
+        is_layer = isinstance(value, type) and issubclass(value, nf.Layer)
+        if is_layer and value.forward is not nf.Layer.forward:
+            layers.add(name)
     assert layers - {case.covers for case in cases.LAYERS} == set(), "add a case to cases.LAYERS"
+
+
+def test_every_mixer_has_a_case() -> None:
     assert {case.covers for case in cases.MIXERS} == set(nf.MIXERS)
 
 
-@cases.parametrised([*cases.PAIRS, *cases.LAYERS, *cases.ENCODERS])
+@cases.parametrize_cases([*cases.PAIRS, *cases.LAYERS, *cases.ENCODERS])
 def test_forward_and_backward_wait_for_nothing(case) -> None:
     with waits():
         case.run("fake", "float32")
 
 
-def test_fit_gives_the_history_and_the_model_of_numpy() -> None:
+def test_fit_trains_as_on_numpy() -> None:
     histories, models = [], []
     for name in ("numpy", "fake"):
         model = classifier("float64", dropout=0.2).to(name)
@@ -51,8 +60,11 @@ def test_fit_gives_the_history_and_the_model_of_numpy() -> None:
     same(models[0], models[1])
 
 
-def test_a_seed_means_the_same_weights_and_dropout() -> None:
+def test_a_seed_gives_the_same_weights() -> None:
     same(classifier("float64").to("fake").parameters(), classifier("float64").parameters())
+
+
+def test_a_seed_gives_the_same_dropout() -> None:
     here = F.dropout(X, 0.5, np.random.default_rng(3))[0]
     there = F.dropout(on_device(X), 0.5, np.random.default_rng(3))[0]
     np.testing.assert_array_equal(nf.to_numpy(there), here)
@@ -63,9 +75,9 @@ def test_dropout_takes_a_generator_of_the_device() -> None:
         def random(self, shape: tuple[int, ...], dtype: str) -> FakeArray:
             return on_device(np.random.default_rng(3).random(shape, dtype=dtype))
 
-    kept = np.random.default_rng(3).random(X.shape, dtype="float32") >= 0.5
+    is_kept = np.random.default_rng(3).random(X.shape, dtype="float32") >= 0.5
     there = F.dropout(on_device(X), 0.5, DeviceGenerator())[0]
-    np.testing.assert_array_equal(nf.to_numpy(there), X * kept * 2.0)
+    np.testing.assert_array_equal(nf.to_numpy(there), X * is_kept * 2.0)
 
 
 # NumPy's numbers as options: they come from numpy.linspace and friends
@@ -102,9 +114,13 @@ def test_adam_takes_numpy_numbers(options) -> None:
     assert model.dtype == "float32"
 
 
-def test_clipping_and_settings_take_numpy_numbers() -> None:
+def test_clipping_takes_a_number_of_numpy() -> None:
     model = classifier("float32").to("fake")
     _, gradients = model.loss_and_gradients(IDS, LABELS)
     assert optim.clip_by_global_norm(gradients, np.float64(0.1)).dtype == "float32"
+
+
+def test_settings_take_numbers_of_numpy() -> None:
     model = classifier("float32", dropout=np.float64(0.1), norm_eps=np.float64(1e-5)).to("fake")
-    model.loss_and_gradients(IDS, LABELS, label_smoothing=np.float64(0.1), seed=0)
+    loss, _ = model.loss_and_gradients(IDS, LABELS, label_smoothing=np.float64(0.1), seed=0)
+    assert np.isfinite(float(loss))

@@ -19,7 +19,7 @@ from tests.fake_device import count
     ],
     ids=str,
 )
-def test_fit_sets_the_precision_if_asked_and_puts_it_back(options, switched) -> None:
+def test_fit_sets_its_precision_for_the_training_alone(options, switched) -> None:
     assert precision("fake") == "float32"
     with count() as counted:
         fit(classifier("float32").to("fake"), (IDS, LABELS), **options)
@@ -49,22 +49,23 @@ def test_precisions_nest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "switched"), [("tf32", [True, True, False, False]), ("float32", [True, False, False])]
+    ("requested_precision", "switched"),
+    [("tf32", [True, True, False, False]), ("float32", [True, False, False])],
 )
-def test_each_thread_has_a_precision_of_its_own(asked, switched) -> None:
-    seen: list[str] = []
+def test_each_thread_has_a_precision_of_its_own(requested_precision, switched) -> None:
+    precisions: list[str] = []
 
     def elsewhere() -> None:
-        seen.append(precision("fake"))
-        with nf.use_precision(asked, "fake"):
-            seen.append(precision("fake"))
+        precisions.append(precision("fake"))
+        with nf.use_precision(requested_precision, "fake"):
+            precisions.append(precision("fake"))
 
     with count() as counted, nf.use_precision("tf32", "fake"):
         thread = threading.Thread(target=elsewhere)
         thread.start()
         thread.join()
         assert precision("fake") == "tf32"
-    assert seen == ["float32", asked]
+    assert precisions == ["float32", requested_precision]
     assert counted.precisions == switched  # CuPy keeps one setting for all threads
 
 

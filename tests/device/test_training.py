@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from npformer import to_numpy
 from npformer.interop import set_word_vectors
 from npformer.models.losses import SoftmaxCrossEntropy
 from tests.device.cases import IDS, LABELS, MASK, classifier, fit, same
@@ -17,7 +18,7 @@ WEIGHTS = np.linspace(0.0, 2.0, len(LABELS))
 @pytest.mark.parametrize("micro_batch", [None, 1])
 @pytest.mark.parametrize("pooling", ["mean", "none"])
 def test_a_weighted_step(micro_batch: int | None, pooling: str) -> None:
-    found: list[Any] = []
+    results: list[Any] = []
     labels = LABELS if pooling == "mean" else np.broadcast_to(LABELS[:, None], IDS.shape).copy()
     for name in ("numpy", "fake"):
         model = classifier("float64", pooling=pooling).to(name)
@@ -25,8 +26,8 @@ def test_a_weighted_step(micro_batch: int | None, pooling: str) -> None:
         loss, gradients = model.loss_and_gradients(
             IDS, labels, MASK, sample_weight=WEIGHTS, loss=loss, micro_batch=micro_batch
         )
-        found.append({"loss": np.array(loss), **gradients})
-    same(*found)
+        results.append({"loss": np.array(loss), **gradients})
+    same(*results)
 
 
 def test_a_weighted_step_stays_float32() -> None:
@@ -57,12 +58,19 @@ def test_fit_with_everything() -> None:
     same(models[0], models[1])
 
 
-def test_word_vectors_and_moving_what_is_frozen() -> None:
+def test_word_vectors_are_set_on_the_device() -> None:
     model = classifier("float32").to("fake")
     words = [f"w{i}" for i in range(model.vocab_size)]
     vector = np.arange(model.config.d_model, dtype="float64")
     assert set_word_vectors(model, words, {"w2": vector}) == 1
+    table = to_numpy(model.embed.tokens.weight.value)
+    np.testing.assert_array_equal(table[2], vector.astype("float32"))
+
+
+def test_a_frozen_table_moves_with_its_model() -> None:
+    model = classifier("float32").to("fake")
+    expected = to_numpy(model.embed.tokens.weight.value)
     model.freeze("embed.tokens*")
     table = model.to("numpy").frozen()["embed.tokens.weight"].value
-    np.testing.assert_array_equal(table[2], vector.astype("float32"))
+    np.testing.assert_array_equal(table, expected)
     assert model.parameters().flat is not None

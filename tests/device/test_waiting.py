@@ -116,12 +116,14 @@ def test_predictions_come_to_the_host_once_a_batch() -> None:
 @pytest.mark.parametrize("micro_batch", [1, 2])
 def test_parts_of_a_batch_weigh_as_much_as_they_have_labels_on_the_device(micro_batch) -> None:
     model = classifier("float64", pooling="none").to("fake")
-    given = on_device(IDS), on_device(LABELS_OF_TOKENS), on_device(MASK)
-    loss, gradients = model.loss_and_gradients(*given)
-    in_parts, sums = model.loss_and_gradients(*given, micro_batch=micro_batch)
-    assert in_parts == pytest.approx(loss, rel=1e-12)
+    arrays = on_device(IDS), on_device(LABELS_OF_TOKENS), on_device(MASK)
+    loss, gradients = model.loss_and_gradients(*arrays)
+    loss_of_parts, gradients_of_parts = model.loss_and_gradients(*arrays, micro_batch=micro_batch)
+    assert loss_of_parts == pytest.approx(loss, rel=1e-12)
     for name, g in gradients.items():
-        np.testing.assert_allclose(to_numpy(sums[name]), to_numpy(g), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            to_numpy(gradients_of_parts[name]), to_numpy(g), rtol=0, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("options", [{"epochs": 2}, {"epochs": 1, "check_every": 2}], ids=str)
@@ -151,15 +153,17 @@ def test_of_callbacks_only_a_look_at_the_loss_waits() -> None:
             assert state.step == state.step_in_epoch == state.optimizer.steps
             assert len({state.loss for _ in range(self.looks)}) <= 1
 
-    seen = []
+    synchronisation_counts = []
     for looks in (0, 1, 2):
         callback, model = Looking(), classifier("float32").to("fake")
         callback.looks = looks
         with count() as counted:
             fit(model, (IDS, LABELS, MASK), epochs=1, batch_size=1, callbacks=[callback])
-        seen.append(counted.synchronisations)
+        synchronisation_counts.append(counted.synchronisations)
     steps = len(IDS)
-    assert seen[1:] == [seen[0] + steps] * 2, "once a step, however often it is looked at"
+    assert synchronisation_counts[1:] == [synchronisation_counts[0] + steps] * 2, (
+        "once a step, however often it is looked at"
+    )
 
 
 def test_evaluation_fetches_probabilities_once_a_batch() -> None:
@@ -171,12 +175,15 @@ def test_evaluation_fetches_probabilities_once_a_batch() -> None:
 
 @pytest.mark.parametrize("output", ["softmax", "sigmoid"])
 def test_evaluation_gives_the_numbers_of_numpy(output) -> None:
-    found = []
+    evaluations = []
     for name in ("numpy", "fake"):
         model = classifier("float64", output=output).to(name)
-        found.append(nf.evaluate(model, (*batch(model), MASK)))
-    assert found[1].loss == pytest.approx(found[0].loss, rel=1e-12)
-    assert (found[1].accuracy, found[1].labels) == (found[0].accuracy, found[0].labels)
+        evaluations.append(nf.evaluate(model, (*batch(model), MASK)))
+    assert evaluations[1].loss == pytest.approx(evaluations[0].loss, rel=1e-12)
+    assert (evaluations[1].accuracy, evaluations[1].labels) == (
+        evaluations[0].accuracy,
+        evaluations[0].labels,
+    )
 
 
 def test_predictions_are_host_arrays_of_host_arrays() -> None:
@@ -193,11 +200,17 @@ def test_a_summary_does_not_wait() -> None:
 
 
 @pytest.mark.parametrize("mixer", nf.MIXERS)
-def test_an_explanation_does_not_wait_and_stays_on_the_device(mixer) -> None:
+def test_an_explanation_waits_for_nothing(mixer) -> None:
     model = classifier("float32", mixer=mixer, padding="zero").to("fake")
     ids, mask = on_device(IDS), on_device(MASK)
     with waits():
-        explanations = nf.explain(model, ids, mask)
+        nf.explain(model, ids, mask)
+
+
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+def test_an_explanation_stays_on_the_device(mixer) -> None:
+    model = classifier("float32", mixer=mixer, padding="zero").to("fake")
+    explanations = nf.explain(model, on_device(IDS), on_device(MASK))
     assert all(isinstance(e.matrices, FakeArray) for e in explanations)
     assert len(explanations) == model.config.n_layers
 

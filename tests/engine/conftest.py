@@ -39,16 +39,16 @@ def many_cores(monkeypatch):
 
 
 @pytest.fixture
-def before_share(monkeypatch):
+def call_on_share(monkeypatch):
     """Call a function with batch and context before each share of a step is computed."""
     accumulate = engine_team.accumulate
 
     def patch(call):
-        def patched(model, loss, batch, context, *rest):
+        def accumulate_after_call(model, loss, batch, context, *rest):
             call(batch, context)
             return accumulate(model, loss, batch, context, *rest)
 
-        monkeypatch.setattr(engine_team, "accumulate", patched)
+        monkeypatch.setattr(engine_team, "accumulate", accumulate_after_call)
 
     return patch
 
@@ -63,14 +63,14 @@ def two_blas_threads():
 @pytest.fixture
 def sizes(monkeypatch):
     """Note how many samples are predicted at a time in this process."""
-    seen, forward = [], SequenceModel.forward
+    batch_sizes, forward = [], SequenceModel.forward
 
-    def noted(self, x, context):
-        seen.append(len(x))
+    def note_size(self, x, context):
+        batch_sizes.append(len(x))
         return forward(self, x, context)
 
-    monkeypatch.setattr(SequenceModel, "forward", noted)
-    return seen
+    monkeypatch.setattr(SequenceModel, "forward", note_size)
+    return batch_sizes
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from npformer.engine.team import Team
 
 def blas_threads():
     """Return how many threads NumPy's BLAS has; SciPy may bring another, which nobody calls."""
-    found = [entry for entry in threadpool_info() if entry["user_api"] == "blas"]
-    of_numpy = [entry for entry in found if "numpy" in entry["filepath"]]
-    return [entry["num_threads"] for entry in of_numpy or found]
+    libraries = [entry for entry in threadpool_info() if entry["user_api"] == "blas"]
+    numpy_libraries = [entry for entry in libraries if "numpy" in entry["filepath"]]
+    return [entry["num_threads"] for entry in numpy_libraries or libraries]
 
 
-def in_threads(n, call):
+def run_in_threads(n, call):
     """Run call(0), ..., call(n - 1) in threads of their own."""
     threads = [threading.Thread(target=call, args=(i,)) for i in range(n)]
     for thread in threads:
@@ -25,7 +25,7 @@ def in_threads(n, call):
         thread.join(60)
 
 
-def trained(model, n_workers, micro_batch=None):
+def train(model, n_workers, micro_batch=None):
     """Return a model's weights, as one array, after some steps with dropout."""
     rng, generator = np.random.default_rng(1), np.random.default_rng(2)
     optimizer = Adam(model.parameters(), lr=1e-2)

@@ -101,14 +101,14 @@ def test_a_whole_body_at_any_call_of_blas_changes_nothing():
 
 def test_an_interrupt_before_any_line_leaves_nothing_behind():
     """Python looks for signals between its instructions, such as at the start of a function."""
-    interrupted_at(0)  # searches for the libraries, which is done once
-    lines = interrupted_at(0)
+    interrupt_at(0)  # searches for the libraries, which is done once
+    lines = interrupt_at(0)
     assert lines > 15
     for line in range(1, lines + 1):
-        assert interrupted_at(line) >= line
+        assert interrupt_at(line) >= line
 
 
-def interrupted_at(number):
+def interrupt_at(number):
     """Interrupt before the line of that number in blas.py; return how many lines were begun."""
     before, lines = blas_threads(), 0
 

@@ -16,7 +16,7 @@ CALLS = 9  # at most, in the model below
 N = 5
 
 ways = pytest.mark.parametrize(
-    ("number", "micro_batch"), [(n, some) for n in (1, 2, 3) for some in (None, 1, 2, 5)]
+    ("number", "micro_batch"), [(n, size) for n in (1, 2, 3) for size in (None, 1, 2, 5)]
 )
 
 
@@ -66,26 +66,26 @@ def batch(rng):
 
 
 @pytest.fixture
-def noted(monkeypatch):
+def take_masks(monkeypatch):
     """Note the masks of a step: 2 is "never drawn"."""
     memory = np.zeros((CALLS, N, 512), "uint8")
 
-    def noting(shape, rate, generator):
-        kept = draw_kept(shape, rate, generator)
+    def draw_and_note(shape, rate, generator):
+        is_kept = draw_kept(shape, rate, generator)
         if hasattr(generator, "first"):
             call = generator.n_noted = getattr(generator, "n_noted", -1) + 1
-            samples = kept.reshape(generator.n_samples, -1)
+            samples = is_kept.reshape(generator.n_samples, -1)
             rows = slice(generator.first, generator.first + generator.n_samples)
             memory[call, rows, : samples.shape[1]] = samples
-        return kept
+        return is_kept
 
     for name in ("npformer.functional.dropout", "npformer.engine.cpu.dropout"):
-        monkeypatch.setattr(importlib.import_module(name), "draw_kept", noting)
+        monkeypatch.setattr(importlib.import_module(name), "draw_kept", draw_and_note)
 
     def take():
-        found = memory.copy()
+        masks = memory.copy()
         memory[...] = 2
-        return found
+        return masks
 
     take()
     return take
@@ -98,42 +98,44 @@ def step(model, batch, number=1, micro_batch=None):
 
 
 @ways
-def test_sharing_changes_only_rounding(model, batch, noted, number, micro_batch):
+def test_sharing_changes_only_rounding(model, batch, take_masks, number, micro_batch):
     loss, gradients, _ = step(model, batch)
-    whole = noted()
-    n_calls = (whole[:, 0, 0] != 2).sum()
+    expected_masks = take_masks()
+    n_calls = (expected_masks[:, 0, 0] != 2).sum()
     assert n_calls >= 3
-    assert (whole[:n_calls, :, :6] != 2).all()
+    assert (expected_masks[:n_calls, :, :6] != 2).all()
 
-    found_loss, found, shared_by = step(model, batch, number, micro_batch)
+    shared_loss, shared_gradients, shared_by = step(model, batch, number, micro_batch)
     assert shared_by == ("1 worker" if number == 1 else f"{number} threads")
-    np.testing.assert_array_equal(noted(), whole)
-    assert found_loss == pytest.approx(loss, rel=1e-12)
+    np.testing.assert_array_equal(take_masks(), expected_masks)
+    assert shared_loss == pytest.approx(loss, rel=1e-12)
     scale = np.abs(gradients.flat).max()
     for name, gradient in gradients.items():  # that of a key's bias is 0 but for rounding
-        np.testing.assert_allclose(found[name], gradient, rtol=0, atol=1e-12 * scale, err_msg=name)
+        np.testing.assert_allclose(
+            shared_gradients[name], gradient, rtol=0, atol=1e-12 * scale, err_msg=name
+        )
 
 
-def test_the_plain_step_draws_the_same_masks(model, batch, noted):
+def test_the_plain_step_draws_the_same_masks(model, batch, take_masks):
     masks, losses = [], []
     for kernels in (False, True):
         with nf.use_kernels(kernels):
             losses.append(model.loss_and_gradients(*batch, seed=4)[0])
-        masks.append(noted())
+        masks.append(take_masks())
     np.testing.assert_array_equal(masks[1], masks[0])
     assert losses[1] == pytest.approx(losses[0], rel=1e-12) == step(model, batch)[0]
 
 
-def test_threads_in_a_call_draw_the_same_masks(small_model, rng, noted, monkeypatch):
+def test_threads_in_a_call_draw_the_same_masks(small_model, rng, take_masks, monkeypatch):
     model = small_model(dropout=0.3)
     batch = rng.integers(0, 7, (1, 6)), rng.integers(0, 3, 1)
     monkeypatch.setattr("npformer.engine.team.choose_threads", lambda workers, *_: workers)
-    found = {}
+    results = {}
     for number in (1, 3):
-        found[number] = *step(model, batch, number), noted()
-    assert (found[1][2], found[3][2]) == ("1 worker", "3 threads in a call")
-    np.testing.assert_array_equal(found[3][3], found[1][3])
-    np.testing.assert_allclose(found[3][1].flat, found[1][1].flat, rtol=1e-12, atol=1e-15)
+        results[number] = *step(model, batch, number), take_masks()
+    assert (results[1][2], results[3][2]) == ("1 worker", "3 threads in a call")
+    np.testing.assert_array_equal(results[3][3], results[1][3])
+    np.testing.assert_allclose(results[3][1].flat, results[1][1].flat, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -29,14 +29,18 @@ def shares(monkeypatch):
     return lambda: len(side_by_side.call_args.args[1])
 
 
-@pytest.mark.parametrize(("tokens", "some"), [(1, [1] * 8), (18, [3, 3, 2]), (48, [8]), (999, [8])])
-def test_tokens_predicted_at_a_time(small_model, token_batch, monkeypatch, sizes, tokens, some):
+@pytest.mark.parametrize(
+    ("tokens", "expected_sizes"), [(1, [1] * 8), (18, [3, 3, 2]), (48, [8]), (999, [8])]
+)
+def test_tokens_predicted_at_a_time(
+    small_model, token_batch, monkeypatch, sizes, tokens, expected_sizes
+):
     model, (ids, _, mask) = small_model(), token_batch
     expected = model(ids, mask)
     sizes.clear()
     monkeypatch.setattr(engine_team, "PREDICTED_AT_ONCE", tokens)
     np.testing.assert_allclose(model(ids, mask), expected, rtol=0, atol=1e-13)
-    assert sizes == some
+    assert sizes == expected_sizes
 
 
 @pytest.mark.parametrize(("batch_size", "n"), [(1, 3), (4, 2), (256, 1)])
@@ -47,14 +51,17 @@ def test_tokens_predicted_at_a_time(small_model, token_batch, monkeypatch, sizes
 def test_threads_that_share_batches_agree(small_model, ids, rng, shares, batch_size, n, changes):
     model, mask = small_model(**changes), np.arange(6) < rng.integers(1, 7, 8)[:, None]
     types = rng.integers(0, 2, (8, 6)) if "n_token_types" in changes else None
-    found = model.predict_probabilities(ids, mask, batch_size, types)
+    probabilities = model.predict_probabilities(ids, mask, batch_size, types)
     assert shares() == n
     alone = [slice(i, i + 1) for i in range(8)]
-    of_types = [None if types is None else types[one] for one in alone]
-    both = zip(alone, of_types, strict=True)
-    each = [model.predict_probabilities(ids[one], mask[one], 1, t) for one, t in both]
-    kept = mask if "pooling" in changes else slice(None)
-    np.testing.assert_allclose(found[kept], np.concatenate(each)[kept], rtol=0, atol=1e-13)
+    expected = []
+    for one in alone:
+        types_of_one = None if types is None else types[one]
+        expected.append(model.predict_probabilities(ids[one], mask[one], 1, types_of_one))
+    compared = mask if "pooling" in changes else slice(None)
+    np.testing.assert_allclose(
+        probabilities[compared], np.concatenate(expected)[compared], rtol=0, atol=1e-13
+    )
 
 
 def test_no_more_samples_at_a_time_than_asked_for(small_model, ids, sizes, shares):
@@ -70,13 +77,13 @@ def test_an_error_in_a_thread_is_the_callers(small_model, ids, shares):
     model = small_model()
     forward = SequenceModel.forward
 
-    def failing(self, x, context):
+    def fail_for_last_rows(self, x, context):
         if (x == ids[-len(x) :]).all():
             raise MemoryError("no memory for the last rows")
         return forward(self, x, context)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SequenceModel, "forward", failing)
+        patch.setattr(SequenceModel, "forward", fail_for_last_rows)
         with pytest.raises(BatchTooLargeError, match="last rows"):
             model.predict(ids, batch_size=2)
     assert model.predict(ids, batch_size=2).shape == (8,)

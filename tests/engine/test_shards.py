@@ -42,9 +42,9 @@ def data_of(model, weights=False, seed=0):
     return model.upload(model.check(x, y, mask, sample_weight=weight))
 
 
-def step(model, batch, **how):
+def step(model, batch, **team_options):
     """Return loss and gradients of a batch, or of a shard of one."""
-    with Team(model, **how) as team:
+    with Team(model, **team_options) as team:
         loss, gradients = team.step(batch, generator=np.random.default_rng(4))
         return float(loss), gradients.copy()
 
@@ -53,26 +53,26 @@ def shards_of(model, batch):
     """Yield shards of a batch, each cut to what its samples need."""
     snapshot, total = snapshot_of(model), float(batch.counts_for(model.loss).sum())
     for start, stop in pairwise(CUTS):
-        part = batch.select(slice(start, stop))
+        shard_batch = batch.select(slice(start, stop))
         if stop > start:
-            least = snapshot.lengths_of_shard(part.lengths().max(axis=0), (LENGTH,))
-            part = part.cut(least)
-            assert part.inputs[0].length == least[0]
-        yield replace(part, shard=Shard(start, total, (LENGTH,)))
+            min_lengths = snapshot.lengths_of_shard(shard_batch.lengths().max(axis=0), (LENGTH,))
+            shard_batch = shard_batch.cut(min_lengths)
+            assert shard_batch.inputs[0].length == min_lengths[0]
+        yield replace(shard_batch, shard=Shard(start, total, (LENGTH,)))
 
 
-def assert_sum(model, weights=False, **how):
-    """Check that parts, cut, together have the loss and the gradients of the batch."""
+def assert_sum(model, weights=False, **team_options):
+    """Check that the losses and the gradients of the shards sum to those of the batch."""
     batch = data_of(model, weights)
     loss, gradients = step(model, batch)
-    parts = list(shards_of(model, batch))
-    assert min(part.inputs[0].length for part in parts) < LENGTH
-    found = [step(model, part, **how) for part in parts]
-    assert sum(part for part, _ in found) == pytest.approx(loss, rel=1e-12)
+    shards = list(shards_of(model, batch))
+    assert min(shard.inputs[0].length for shard in shards) < LENGTH
+    results = [step(model, shard, **team_options) for shard in shards]
+    assert sum(shard_loss for shard_loss, _ in results) == pytest.approx(loss, rel=1e-12)
     for name, gradient in gradients.items():
-        summed = np.sum([part[name] for _, part in found], axis=0)
+        total = np.sum([shard_gradients[name] for _, shard_gradients in results], axis=0)
         bound = 1e-12 * np.abs(gradients.flat).max()
-        np.testing.assert_allclose(summed, gradient, rtol=0, atol=bound, err_msg=name)
+        np.testing.assert_allclose(total, gradient, rtol=0, atol=bound, err_msg=name)
 
 
 @pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])
@@ -89,10 +89,10 @@ def test_each_kind_of_dropout_by_itself(rate, norm):
 
 
 @pytest.mark.parametrize(
-    "how", [{"workers": 2}, {"micro_batch": 2}, {"workers": 2, "micro_batch": 3}]
+    "team_options", [{"workers": 2}, {"micro_batch": 2}, {"workers": 2, "micro_batch": 3}]
 )
-def test_parts_that_are_shared_among_workers(how):
-    assert_sum(model_of(), **how)
+def test_parts_that_are_shared_among_workers(team_options):
+    assert_sum(model_of(), **team_options)
 
 
 @pytest.mark.parametrize("weights", [False, True], ids=["labels", "weights"])
@@ -138,37 +138,50 @@ def test_a_model_with_a_layer_of_a_user_keeps_the_padding():
     assert snapshot_of(model).lengths_of_shard((3,), (LENGTH,)) == (LENGTH,)
 
 
-def test_an_empty_part_draws_the_steps_number_and_has_no_gradients():
+def empty_shard_of(batch):
+    return replace(batch.select(slice(0, 0)), shard=Shard(5, 20.0, (LENGTH,)))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_empty_shard_adds_nothing(workers):
+    model = model_of()
+    generator = np.random.default_rng(4)
+    batch = data_of(model)
+    with Team(model, workers) as team:
+        team.step(batch, generator=generator)
+        loss, gradients = team.step(empty_shard_of(batch), generator=generator)
+        assert float(loss) == 0.0
+        assert not gradients.flat.any()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_empty_shard_draws_the_number_of_its_step(workers):
     model = model_of()
     generator, other = np.random.default_rng(4), np.random.default_rng(4)
     batch = data_of(model)
-    for workers in (1, 2):
-        with Team(model, workers) as team:
-            team.step(batch, generator=generator)
-            empty = replace(batch.select(slice(0, 0)), shard=Shard(5, 20.0, (LENGTH,)))
-            loss, gradients = team.step(empty, generator=generator)
-            assert float(loss) == 0.0
-            assert not gradients.flat.any()
-        other.integers(1 << 63, size=2)
+    with Team(model, workers) as team:
+        team.step(batch, generator=generator)
+        team.step(empty_shard_of(batch), generator=generator)
+    other.integers(1 << 63, size=2)
     assert generator.bit_generator.state == other.bit_generator.state
 
 
 def test_masks_without_a_cut_are_what_they_were(monkeypatch):
     """A place in a batch of the same length changes no bit."""
-    model, drawn = model_of(), []
+    model, masks_of_step = model_of(), []
 
-    def noting(shape, rate, generator):
-        drawn.append(draw_kept(shape, rate, generator))
-        return drawn[-1]
+    def draw_and_note(shape, rate, generator):
+        masks_of_step.append(draw_kept(shape, rate, generator))
+        return masks_of_step[-1]
 
     for name in ("npformer.functional.dropout", "npformer.engine.cpu.dropout"):
-        monkeypatch.setattr(importlib.import_module(name), "draw_kept", noting)
+        monkeypatch.setattr(importlib.import_module(name), "draw_kept", draw_and_note)
     batch = data_of(model)
     total = float(batch.counts_for(model.loss).sum())
     results = []
     for shard in (None, Shard(0, total, (LENGTH,)), Shard(0, total)):
-        results.append((*step(model, replace(batch, shard=shard)), drawn.copy()))
-        drawn.clear()
+        results.append((*step(model, replace(batch, shard=shard)), masks_of_step.copy()))
+        masks_of_step.clear()
     for loss, gradients, masks in results[1:]:
         assert loss == results[0][0]
         np.testing.assert_array_equal(gradients.flat, results[0][1].flat)

@@ -23,10 +23,9 @@ class Pair(nf.Model):
     n_inputs, n_classes, loss = 2, 3, nf.losses.SoftmaxCrossEntropy()
 
     def __init__(self):
-        made = {"dtype": "float64"}
-        self.of_a, self.of_b = (Linear(n, D, seed=n, **made) for n in FEATURES)
+        self.of_a, self.of_b = (Linear(n, D, seed=n, dtype="float64") for n in FEATURES)
         self.drop_a, self.drop_b, self.drop_weights = Dropout(0.3), Dropout(0.2), Dropout(0.4)
-        self.classify = Linear(D, 3, seed=2, **made)
+        self.classify = Linear(D, 3, seed=2, dtype="float64")
         self.flatten()
 
     def forward(self, a, b, context):
@@ -35,21 +34,32 @@ class Pair(nf.Model):
         a, a_dropped = self.drop_a.forward(a, plain)
         b, b_cache = self.of_b.forward(b, plain)
         b, b_dropped = self.drop_b.forward(b, plain)
-        kept = np.ones((len(a), a.shape[1], b.shape[1]))
+        is_visible = np.ones((len(a), a.shape[1], b.shape[1]))
         if context.mask is not None:  # there is none if no token is padding
-            kept *= context.mask[:, :, None]
+            is_visible *= context.mask[:, :, None]
         if context.memory_mask is not None:
-            kept *= context.memory_mask[:, None, :]
-        weights, dropped = self.drop_weights.forward(a @ b.swapaxes(1, 2) * kept, plain)
+            is_visible *= context.memory_mask[:, None, :]
+        weights, dropped = self.drop_weights.forward(a @ b.swapaxes(1, 2) * is_visible, plain)
         y, cache = self.classify.forward((weights @ b).sum(axis=1), plain)
-        return y, (a, b, kept, weights, a_cache, a_dropped, b_cache, b_dropped, dropped, cache)
+        return y, (
+            a,
+            b,
+            is_visible,
+            weights,
+            a_cache,
+            a_dropped,
+            b_cache,
+            b_dropped,
+            dropped,
+            cache,
+        )
 
     def backward(self, dy, cache, gradients):
-        a, b, kept, weights, a_cache, a_dropped, b_cache, b_dropped, dropped, cache = cache
+        a, b, is_visible, weights, a_cache, a_dropped, b_cache, b_dropped, dropped, cache = cache
         dpooled = self.classify.backward(dy, cache, gradients)[:, None]
         db = weights.sum(axis=1)[:, :, None] * dpooled
         dweights = np.broadcast_to(dpooled @ b.swapaxes(1, 2), weights.shape)
-        dscores = self.drop_weights.backward(dweights, dropped, gradients) * kept
+        dscores = self.drop_weights.backward(dweights, dropped, gradients) * is_visible
         da, db = dscores @ b, db + dscores.swapaxes(1, 2) @ a
         da = self.drop_a.backward(da, a_dropped, gradients)
         db = self.drop_b.backward(db, b_dropped, gradients)
@@ -91,31 +101,38 @@ def test_parts_are_together_the_batch(model, lengths):
     batch, snapshot = batch_of(model, lengths), snapshot_of(model)
     assert snapshot.cuts_shards
     loss, gradients = step(model, batch)
-    found, shorter = [], []
+    shard_results, is_cut = [], []
     for start, stop in pairwise((0, 2, 3, 5)):
-        part = batch.select(slice(start, stop))
-        least = snapshot.lengths_of_shard(part.lengths().max(axis=0).tolist(), WHOLE)
-        part = part.cut(least)
-        assert tuple(each.length for each in part.inputs) == least
-        shorter.append(least < WHOLE)
-        found.append(step(model, replace(part, shard=Shard(start, float(len(batch)), WHOLE))))
-    assert any(shorter)
-    assert sum(part for part, _ in found) == pytest.approx(loss, rel=1e-12)
-    summed = np.sum([part for _, part in found], axis=0)
+        shard = batch.select(slice(start, stop))
+        min_lengths = snapshot.lengths_of_shard(shard.lengths().max(axis=0).tolist(), WHOLE)
+        shard = shard.cut(min_lengths)
+        assert tuple(sequences.length for sequences in shard.inputs) == min_lengths
+        is_cut.append(min_lengths < WHOLE)
+        shard_results.append(
+            step(model, replace(shard, shard=Shard(start, float(len(batch)), WHOLE)))
+        )
+    assert any(is_cut)
+    assert sum(shard_loss for shard_loss, _ in shard_results) == pytest.approx(loss, rel=1e-12)
+    summed = np.sum([shard_gradients for _, shard_gradients in shard_results], axis=0)
     np.testing.assert_allclose(summed, gradients, rtol=0, atol=1e-12 * np.abs(gradients).max())
 
 
-@pytest.mark.parametrize("whole", [(12, 9), (9, 12), (9, 9), (6, 4)], ids=str)
-def test_lengths_tell_axes_apart(model, whole):
+@pytest.mark.parametrize("batch_lengths", [(12, 9), (9, 12), (9, 9), (6, 4)], ids=str)
+def test_lengths_tell_axes_apart(model, batch_lengths):
     """Whatever the longest samples are: each axis of a part is that of one length in the batch."""
     snapshot = snapshot_of(model)
     features = {1, *FEATURES, D}
-    for longest in product(*(range(1, n + 1) for n in whole)):
-        found = snapshot.lengths_of_shard(longest, whole)
-        assert all(a <= b <= c for a, b, c in zip(longest, found, whole, strict=True))
-        for length, of_all in zip(found, whole, strict=True):
-            assert Cut(found, whole).undone((2, length)) == (2, of_all), (longest, found)
-            assert length == of_all or length not in features, (longest, found)
+    for shard_lengths in product(*(range(1, n + 1) for n in batch_lengths)):
+        lengths = snapshot.lengths_of_shard(shard_lengths, batch_lengths)
+        assert all(
+            a <= b <= c for a, b, c in zip(shard_lengths, lengths, batch_lengths, strict=True)
+        )
+        for length, batch_length in zip(lengths, batch_lengths, strict=True):
+            assert Cut(lengths, batch_lengths).undone((2, length)) == (2, batch_length), (
+                shard_lengths,
+                lengths,
+            )
+            assert length == batch_length or length not in features, (shard_lengths, lengths)
 
 
 def test_a_users_model_keeps_the_padding_of_both():

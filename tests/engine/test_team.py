@@ -18,7 +18,7 @@ from npformer.engine.team import Team
 from npformer.engine.twin_classes import model_cache
 from npformer.layers import Dropout
 from npformer.models import SequenceModel
-from tests.engine.helpers import blas_threads, in_threads, trained
+from tests.engine.helpers import blas_threads, run_in_threads, train
 
 SHORT = 1e-5
 
@@ -39,11 +39,11 @@ def batch(request, small_model, rng):
     return make
 
 
-def assert_sums_up(model, *given, rtol=1e-12, atol=1e-12, **options):
+def assert_sums_up(model, *arrays, rtol=1e-12, atol=1e-12, **options):
     """Check that a step in parts is the step of the whole batch."""
     smoothing = {name: options[name] for name in options if name == "label_smoothing"}
-    loss, gradients = model.loss_and_gradients(*given, **smoothing)
-    summed_loss, summed = model.loss_and_gradients(*given, **options)
+    loss, gradients = model.loss_and_gradients(*arrays, **smoothing)
+    summed_loss, summed = model.loss_and_gradients(*arrays, **options)
     assert summed_loss == pytest.approx(loss, rel=1e-12, abs=1e-12)
     assert list(summed) == list(gradients)
     for name, gradient in gradients.items():
@@ -69,7 +69,7 @@ def test_micro_batches_sum_to_the_whole_batch(batch, micro_batch, number):
     )
 
 
-def test_a_batch_without_any_label_has_no_loss_and_no_gradients(small_model, rng):
+def test_a_batch_without_any_label_adds_nothing(small_model, rng):
     model, x = small_model(pooling="none"), rng.integers(0, 7, (4, 6))
     for number in (1, 2):
         loss, gradients = model.loss_and_gradients(x, np.full((4, 6), -1), workers=number)
@@ -79,10 +79,10 @@ def test_a_batch_without_any_label_has_no_loss_and_no_gradients(small_model, rng
 
 def test_the_parts_are_of_one_precision(small_model, rng):
     model = small_model(dtype="float32")
-    given = rng.integers(0, 7, (4, 6)), np.arange(4) % 3
-    _, gradients = model.loss_and_gradients(*given)
+    arrays = rng.integers(0, 7, (4, 6)), np.arange(4) % 3
+    _, gradients = model.loss_and_gradients(*arrays)
     with Team(model, 2) as team:
-        summed_loss, summed = team.step(model.batch(*given))
+        summed_loss, summed = team.step(model.batch(*arrays))
     assert summed_loss.dtype == summed.flat.dtype == gradients.flat.dtype == "float32"
 
 
@@ -103,8 +103,8 @@ def test_a_team_predicts_in_micro_batches_what_it_predicts_at_once(batch, micro_
     model, x, _, mask = batch(7)
     for number in (1, 2):
         with Team(model, number, micro_batch) as team:
-            found = team.forward(model.upload(model.check(x, mask=mask)))
-            np.testing.assert_allclose(found, model(x, mask), rtol=0, atol=1e-13)
+            predictions = team.forward(model.upload(model.check(x, mask=mask)))
+            np.testing.assert_allclose(predictions, model(x, mask), rtol=0, atol=1e-13)
 
 
 def test_micro_batches_bound_the_memory(small_model, rng):
@@ -134,7 +134,7 @@ def test_a_micro_batch_that_is_no_number_of_samples_is_refused(small_model, micr
     [(1, None, "float64"), (2, None, "float32"), (3, None, "float32"), (2, 2, "float32")],
 )
 def test_a_run_repeats_bit_for_bit(larger_model, number, micro_batch, dtype):
-    runs = [trained(larger_model(dtype=dtype), number, micro_batch) for _ in range(3)]
+    runs = [train(larger_model(dtype=dtype), number, micro_batch) for _ in range(3)]
     np.testing.assert_array_equal(runs[1], runs[0])
     np.testing.assert_array_equal(runs[2], runs[0])
     assert np.isfinite(runs[0]).all()
@@ -155,13 +155,13 @@ def test_dropout_is_the_same_for_the_same_seed(batch, number):
     np.testing.assert_array_equal(runs[0][1].flat, runs[1][1].flat)
 
 
-def test_each_worker_draws_its_own_dropout(small_model, before_share):
+def test_each_worker_draws_its_own_dropout(small_model, call_on_share):
     drawn = []
 
     def note(batch, context):
         drawn.append(context.generator.bit_generator.state["state"]["state"])
 
-    before_share(note)
+    call_on_share(note)
     model = small_model(dropout=0.3)
     model.loss_and_gradients(np.zeros((6, 6), int), np.zeros(6, int), workers=3, seed=0)
     assert len(set(drawn)) == 3
@@ -170,13 +170,13 @@ def test_each_worker_draws_its_own_dropout(small_model, before_share):
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer"])
 def test_two_threads_that_train_at_once_get_what_each_gets_alone(larger_model, mixer, number):
-    alone = [trained(larger_model(mixer=mixer, seed=seed), number) for seed in (0, 1)]
+    alone = [train(larger_model(mixer=mixer, seed=seed), number) for seed in (0, 1)]
     together = [None, None]
 
     def run(i):
-        together[i] = trained(larger_model(mixer=mixer, seed=i), number)
+        together[i] = train(larger_model(mixer=mixer, seed=i), number)
 
-    in_threads(2, run)
+    run_in_threads(2, run)
     np.testing.assert_array_equal(together[0], alone[0])
     np.testing.assert_array_equal(together[1], alone[1])
 
@@ -194,12 +194,12 @@ def test_threads_that_share_a_model_get_what_each_gets_alone(larger_model):
             same.append(np.array_equal(model(x), logits))
             same.append(np.array_equal(model.loss_and_gradients(x, y)[1].flat, gradients))
 
-    in_threads(4, run)
+    run_in_threads(4, run)
     assert same == 80 * [True]
 
 
 # Memory -------------------------------------------------------------------------------------------
-def test_memory_stays_with_the_model_and_is_lent_to_one_call_at_a_time(small_model, before_share):
+def test_memory_stays_with_the_model_and_is_lent_to_one_call_at_a_time(small_model, call_on_share):
     model, x, y = small_model(), np.zeros((8, 6), int), np.arange(8) % 3
     for _ in range(3):
         model.loss_and_gradients(x, y, workers=2)
@@ -213,7 +213,7 @@ def test_memory_stays_with_the_model_and_is_lent_to_one_call_at_a_time(small_mod
         if len(left) == 1:
             model(x)  # a call within a call, as from another thread
 
-    before_share(note)
+    call_on_share(note)
     model.loss_and_gradients(x, y)
     assert left == [[]]
     assert model_cache(model).workspaces is shelf
@@ -228,7 +228,7 @@ def test_results_that_were_returned_are_not_overwritten(larger_model, rng, numbe
     x, y = rng.integers(0, 7, (16, 48)), rng.integers(0, 10, (16, 48))
     mask = np.arange(48) < rng.integers(1, 49, 16)[:, None]
 
-    def everything():
+    def all_results():
         loss, gradients = model.loss_and_gradients(x, y, mask, workers=number)
         logits = model(x, mask)
         assert logits.nbytes > workspace.SMALL
@@ -236,56 +236,65 @@ def test_results_that_were_returned_are_not_overwritten(larger_model, rng, numbe
         probabilities, labels = model.predict_probabilities(x, mask), model.predict(x, mask)
         return [np.array(loss), gradients.flat, logits, view, probabilities, labels]
 
-    first = everything()
-    kept = [a.copy() for a in first]
+    first = all_results()
+    copies = [a.copy() for a in first]
     x = x[::-1].copy()
-    second = everything()
-    for one, copy, other in zip(first, kept, second, strict=True):
+    second = all_results()
+    for one, copy, other in zip(first, copies, second, strict=True):
         np.testing.assert_array_equal(one, copy)
         assert not np.shares_memory(one, other)
 
 
-def test_a_step_overwrites_the_teams_own_gradients_and_a_copy_keeps_them(small_model, token_batch):
+def test_a_step_overwrites_the_gradients_of_the_one_before(small_model, token_batch):
     model, (x, y, mask) = small_model(), token_batch
     with Team(model, 2) as team:
         _, gradients = team.step(model.batch(x, y, mask))
-        kept, before = gradients.copy(), gradients.flat.copy()
+        before = gradients.flat.copy()
         _, later = team.step(model.batch(x[::-1].copy(), y, mask))
     assert later is gradients
-    np.testing.assert_array_equal(kept.flat, before)
     assert (later.flat != before).any()
+
+
+def test_a_copy_of_gradients_is_not_overwritten(small_model, token_batch):
+    model, (x, y, mask) = small_model(), token_batch
+    with Team(model, 2) as team:
+        _, gradients = team.step(model.batch(x, y, mask))
+        copied_gradients = gradients.copy()
+        before = gradients.flat.copy()
+        team.step(model.batch(x[::-1].copy(), y, mask))
+    np.testing.assert_array_equal(copied_gradients.flat, before)
 
 
 # BLAS and cores -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("error", [None, ZeroDivisionError(), KeyboardInterrupt()])
-def test_blas_is_limited(small_model, token_batch, before_share, two_blas_threads, number, error):
-    model, (x, y, mask), seen = small_model(), token_batch, []
+def test_blas_is_limited(small_model, token_batch, call_on_share, two_blas_threads, number, error):
+    model, (x, y, mask), thread_counts = small_model(), token_batch, []
     if not two_blas_threads:
         pytest.skip("NumPy's BLAS is none that threadpoolctl knows")
 
     def note(batch, context):
-        seen.append(blas_threads())
+        thread_counts.append(blas_threads())
         if error is not None:
             raise error
 
-    before_share(note)
+    call_on_share(note)
     if error is None:
         model.loss_and_gradients(x, y, mask, workers=number)
     else:
         with pytest.raises(type(error)):
             model.loss_and_gradients(x, y, mask, workers=number)
     assert blas_threads() == two_blas_threads
-    until_an_error = seen if error is None else seen[:1]
-    assert {threads for each in until_an_error for threads in each} == {1}
+    until_an_error = thread_counts if error is None else thread_counts[:1]
+    assert {threads for counts in until_an_error for threads in counts} == {1}
 
 
-def test_much_work_has_blas(small_model, token_batch, before_share, two_blas_threads, monkeypatch):
-    seen = []
-    before_share(lambda batch, context: seen.append(blas_threads()))
+def test_much_work_has_blas(small_model, token_batch, call_on_share, two_blas_threads, monkeypatch):
+    thread_counts = []
+    call_on_share(lambda batch, context: thread_counts.append(blas_threads()))
     monkeypatch.setattr(blas, "BLAS_SECONDS", 0.0)
     small_model().loss_and_gradients(*token_batch, workers=1)
-    assert seen == [two_blas_threads]
+    assert thread_counts == [two_blas_threads]
 
 
 def test_a_gpu_leaves_blas_alone(two_blas_threads):
@@ -320,7 +329,7 @@ def test_any_thread_may_hold_blas_to_one_thread_after_another_did():
         with one_blas_thread("numpy", SHORT, 1):
             inside.extend(blas_threads())
 
-    in_threads(1, other)
+    run_in_threads(1, other)
     assert set(inside) <= {1}
     assert blas_threads() == before
     with threadpool_limits(limits=1, user_api="blas"):
@@ -360,25 +369,25 @@ def test_a_forked_child_has_threads_that_work():
 @pytest.mark.parametrize("number", [2, 3])
 def test_an_error_is_raised_when_all_have_finished(small_model, simple_batch, monkeypatch, number):
     """Else the others would still write into what the next step begins with."""
-    model, accumulate, done = small_model(), engine_team.accumulate, []
+    model, accumulate, finished = small_model(), engine_team.accumulate, []
     expected = model.loss_and_gradients(*simple_batch)[1].flat
     all_begun = threading.Barrier(number, timeout=30)  # what has not begun would never begin
 
-    def failing(model, loss, batch, *rest):
+    def fail_for_sample_0(model, loss, batch, *rest):
         all_begun.wait()
         if batch.inputs[0].x[0, 0] == 0:
             raise ZeroDivisionError("sample 0")
         time.sleep(0.1)
         result = accumulate(model, loss, batch, *rest)
-        done.append(True)
+        finished.append(True)
         return result
 
     with Team(model, number) as team:
         with monkeypatch.context() as patch:
-            patch.setattr(engine_team, "accumulate", failing)
+            patch.setattr(engine_team, "accumulate", fail_for_sample_0)
             with pytest.raises(ZeroDivisionError, match="sample 0"):
                 team.step(model.batch(*simple_batch))
-            assert len(done) == number - 1
+            assert len(finished) == number - 1
         for _ in range(3):
             _, gradients = team.step(model.batch(*simple_batch))
             np.testing.assert_allclose(gradients.flat, expected, rtol=0, atol=1e-13)
@@ -388,12 +397,12 @@ def test_an_error_in_prediction_leaves_a_model_that_works(small_model, monkeypat
     model, x = small_model(), rng.integers(0, 7, (8, 6))
     expected, forward = model(x), SequenceModel.forward
 
-    def failing(self, x, context):
+    def fail_after_forward(self, x, context):
         forward(self, x, context)
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(SequenceModel, "forward", failing)
+        patch.setattr(SequenceModel, "forward", fail_after_forward)
         with pytest.raises(ZeroDivisionError):
             model(x)
     np.testing.assert_array_equal(model(x), expected)
@@ -412,10 +421,10 @@ def test_overflow_in_a_worker_is_no_warning(small_model, token_batch):
 class Looks(Dropout):
     """A user's layer that notes the padding that it is told of."""
 
-    told: ClassVar[list] = []
+    paddings: ClassVar[list] = []
 
     def forward(self, x, context):
-        self.told.append(context.padding)
+        self.paddings.append(context.padding)
         return super().forward(x, context)
 
 
@@ -425,7 +434,8 @@ def test_a_share_without_padding_is_computed_as_without_a_mask(small_model, rng,
     model = small_model(mixer=mixer, padding="per_length")
     x, y, mask = rng.integers(0, 7, (6, 5)), rng.integers(0, 3, 6), np.ones((6, 5), bool)
     with_mask, without = (
-        model.loss_and_gradients(x, y, each, workers=workers) for each in (mask, None)
+        model.loss_and_gradients(x, y, mask_or_none, workers=workers)
+        for mask_or_none in (mask, None)
     )
     assert with_mask[0] == without[0]
     np.testing.assert_array_equal(with_mask[1].flat, without[1].flat)
@@ -434,13 +444,13 @@ def test_a_share_without_padding_is_computed_as_without_a_mask(small_model, rng,
 
 
 def test_a_users_layer_is_told_of_every_mask(small_model, rng, monkeypatch):
-    monkeypatch.setattr(Looks, "told", [])
+    monkeypatch.setattr(Looks, "paddings", [])
     model = small_model()
     model.embed.dropout = Looks(0.0)
     x, y, mask = rng.integers(0, 7, (6, 5)), rng.integers(0, 3, 6), np.ones((6, 5), bool)
     model.loss_and_gradients(x, y, mask, workers=2)
-    assert len(Looks.told) == 2
-    assert all(padding.mask.all() for padding in Looks.told)
+    assert len(Looks.paddings) == 2
+    assert all(padding.mask.all() for padding in Looks.paddings)
 
 
 def test_a_mixer_that_refuses_masks_refuses_those_without_padding(small_model, rng):

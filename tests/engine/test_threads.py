@@ -24,56 +24,58 @@ from npformer.engine.threads import side_by_side, slices
     [(7, 1, [7]), (7, 2, [3, 4]), (8, 3, [2, 3, 3]), (2, 5, [1, 1]), (1, 3, [1]), (0, 3, [0])],
 )
 def test_slices_are_all_rows_together(n_rows, n, sizes):
-    found = slices(n_rows, n)
-    assert found == Context(threads=n).map_slices(lambda part: part, n_rows)
-    assert [part.stop - part.start for part in found] == sizes
-    rows = np.arange(n_rows)
-    np.testing.assert_array_equal(np.concatenate([rows[part] for part in found]), rows)
+    row_slices = slices(n_rows, n)
+    assert row_slices == Context(threads=n).map_slices(lambda rows: rows, n_rows)
+    assert [rows.stop - rows.start for rows in row_slices] == sizes
+    numbers = np.arange(n_rows)
+    np.testing.assert_array_equal(np.concatenate([numbers[rows] for rows in row_slices]), numbers)
 
 
 def test_results_come_in_order_each_from_a_thread_of_its_own():
     all_here = threading.Barrier(3, timeout=30)
 
-    def do(part):
+    def do(number):
         all_here.wait()
-        time.sleep(0.01 * (3 - part))
-        return part, threading.get_ident()
+        time.sleep(0.01 * (3 - number))
+        return number, threading.get_ident()
 
-    parts, idents = zip(*side_by_side(do, [0, 1, 2]), strict=True)
-    assert parts == (0, 1, 2)
+    numbers, idents = zip(*side_by_side(do, [0, 1, 2]), strict=True)
+    assert numbers == (0, 1, 2)
     assert len(set(idents)) == 3
     assert threading.get_ident() not in idents
 
 
 def test_one_thread_is_the_callers():
-    found = Context().map_slices(lambda rows: (rows, threading.get_ident()), 5)
-    assert found == [(slice(0, 5), threading.get_ident())]
-    assert side_by_side(lambda part: threading.get_ident(), [0]) == [threading.get_ident()]
+    results = Context().map_slices(lambda rows: (rows, threading.get_ident()), 5)
+    assert results == [(slice(0, 5), threading.get_ident())]
+    assert side_by_side(lambda number: threading.get_ident(), [0]) == [threading.get_ident()]
     assert Context(threads=4).map_slices(lambda rows: rows, 1) == [slice(0, 1)]
 
 
 def test_a_thread_of_a_pool_that_asks_for_threads_computes_there():
     """Threads of a pool that wait for others of it could wait for ever."""
 
-    def here(part):
+    def here(number):
         return threading.get_ident()
 
-    for mine, others in side_by_side(lambda _: (here(0), side_by_side(here, [0, 1])), [0, 1]):
-        assert mine != here(0)
-        assert others == [mine, mine]
+    for thread, inner_threads in side_by_side(
+        lambda _: (here(0), side_by_side(here, [0, 1])), [0, 1]
+    ):
+        assert thread != here(0)
+        assert inner_threads == [thread, thread]
 
 
 def test_an_interrupt_while_threads_are_asked_waits_for_those_that_compute(monkeypatch):
-    done, asked, pool = [], count(), threads.thread_pool(2)
+    finished, task_numbers, pool = [], count(), threads.thread_pool(2)
     begun = threading.Event()
 
-    def do(part):
+    def do(number):
         begun.set()
         time.sleep(0.1)
-        done.append(part)
+        finished.append(number)
 
     def submit(task):
-        if next(asked) == 1:
+        if next(task_numbers) == 1:
             begun.wait(30)  # for the first task
             raise KeyboardInterrupt
         return pool.submit(task)
@@ -81,26 +83,26 @@ def test_an_interrupt_while_threads_are_asked_waits_for_those_that_compute(monke
     monkeypatch.setattr(threads, "thread_pool", lambda n: SimpleNamespace(submit=submit))
     with pytest.raises(KeyboardInterrupt):
         side_by_side(do, [0, 1])
-    assert done == [0]
+    assert finished == [0]
 
 
 def test_where_not_all_threads_can_be_started_the_caller_computes_alone(monkeypatch):
-    start, asked = threading.Thread.start, count()
+    start, thread_numbers = threading.Thread.start, count()
 
-    def refused(thread):
-        if next(asked) == 1:
+    def refuse_second(thread):
+        if next(thread_numbers) == 1:
             raise RuntimeError("can't start new thread")
         start(thread)
 
     monkeypatch.setattr(threads, "_pools", {})
     monkeypatch.setattr(threads, "_refused", set())
     before = threading.active_count()
-    here = [(part, threading.get_ident()) for part in range(3)]
+    here = [(number, threading.get_ident()) for number in range(3)]
     with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refused)
+        patched.setattr(threading.Thread, "start", refuse_second)
         for _ in range(2):  # the second time, nothing is tried
-            assert side_by_side(lambda part: (part, threading.get_ident()), [0, 1, 2]) == here
-    assert next(asked) == 2
+            assert side_by_side(lambda number: (number, threading.get_ident()), [0, 1, 2]) == here
+    assert next(thread_numbers) == 2
     wait_for_threads(before)
     monkeypatch.setattr(threads, "_refused", set())
     test_results_come_in_order_each_from_a_thread_of_its_own()
@@ -116,7 +118,7 @@ def wait_for_threads(n):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_child_forked_from_a_thread_of_a_pool_is_no_thread_of_it():
-    def inside_a_child(part):
+    def inside_a_child(number):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # other threads are not copied
             child = os.fork()
@@ -128,7 +130,7 @@ def test_a_child_forked_from_a_thread_of_a_pool_is_no_thread_of_it():
 
 
 def test_what_the_caller_said_about_overflow_holds_in_the_threads():
-    def overflow(part):
+    def overflow(number):
         return np.float32(1e30) * np.full(2, 1e30, np.float32)
 
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):
@@ -153,18 +155,19 @@ def new_thread(monkeypatch):
         ({3, 4}, 3, []),
     ],
 )
-def test_a_thread_begins_on_every_nth_core_and_may_use_all(
-    monkeypatch, new_thread, cores, n, expected
-):
+def test_a_thread_begins_tasks_on_every_nth_core(monkeypatch, new_thread, cores, n, expected):
     limits = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda thread: cores, raising=False)
     monkeypatch.setattr(
-        os, "sched_setaffinity", lambda thread, some: limits.append((thread, some)), raising=False
+        os,
+        "sched_setaffinity",
+        lambda thread, first_cores: limits.append((thread, first_cores)),
+        raising=False,
     )
     for number in range(n):
         threads._join_pool(number, n)
         threads._move_to_first_cores()
-    assert limits == [pair for some in expected for pair in ((0, some), (0, cores))]
+    assert limits == [pair for first_cores in expected for pair in ((0, first_cores), (0, cores))]
 
 
 def test_cores_that_are_taken_away_meanwhile_are_no_error(monkeypatch, new_thread):
@@ -189,7 +192,7 @@ def test_what_a_pool_s_thread_starts_or_loads_may_use_all_cores():
     """A BLAS counts the cores of the thread that loads it, once; processes inherit them."""
     command = [sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))"]
 
-    def inherit(part):
+    def inherit(number):
         elsewhere = []
         thread = threading.Thread(target=lambda: elsewhere.append(os.sched_getaffinity(0)))
         thread.start()
@@ -206,13 +209,13 @@ def test_a_handler_of_a_signal_may_compute_side_by_side():
     results = []
 
     def handle(signum, frame):
-        results.append(side_by_side(lambda part: part, [1, 2]))
+        results.append(side_by_side(lambda number: number, [1, 2]))
 
-    def do(part):
-        if part == 0:
+    def do(number):
+        if number == 0:
             signal.raise_signal(signal.SIGTERM)  # runs in the main thread, which waits
         time.sleep(0.02)
-        return part
+        return number
 
     before = signal.signal(signal.SIGTERM, handle)
     try:

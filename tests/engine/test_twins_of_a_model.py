@@ -15,42 +15,50 @@ from npformer import layers as L
 from npformer.engine.team import Team
 from npformer.mixers import Attention
 from tests.engine import users
-from tests.engine.helpers import in_threads
+from tests.engine.helpers import run_in_threads
 
 
 # Copies, files, moves, freezing -------------------------------------------------------------------
-def pickled(model):
+def pickle_model(model):
     return pickle.loads(pickle.dumps(model))
 
 
-def frozen(model):
+def freeze_value(model):
     users.block(model).mixer.value.weight.trainable = False
     return model
 
 
-def thawed(model):
+def unfreeze(model):
     for parameter in model.named_parameters().values():
         parameter.trainable = True
     return model
 
 
-def flattened(model):
+def flatten(model):
     return model.flatten()
 
 
-def there_and_back(model):
+def move_there_and_back(model):
     x = np.zeros((1, 6), "int64")
     model.to("fake")
     model(x)
     return model.to("numpy")
 
 
-def swapped(model):
+def swap_activation(model):
     users.block(model).feed_forward.activation = L.Tanh()
     return model
 
 
-HANDLINGS = [copy.deepcopy, pickled, frozen, thawed, flattened, there_and_back, swapped]
+HANDLINGS = [
+    copy.deepcopy,
+    pickle_model,
+    freeze_value,
+    unfreeze,
+    flatten,
+    move_there_and_back,
+    swap_activation,
+]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +85,7 @@ def test_a_copy_of_a_model_is_another_model(batch):
     np.testing.assert_array_equal(model(batch[0]), before)
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, pickled])
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, pickle_model])
 def test_a_copy_of_a_twin_is_a_copy_of_its_layer(copied, batch):
     model = users.make()
     expected = model(batch[0], users.MASK)
@@ -107,10 +115,10 @@ def test_gradients_that_are_held_are_not_lent_again(batch):
     for gradients, as_it_was in zip(held, copies, strict=True):
         np.testing.assert_array_equal(gradients.flat, as_it_was)
     last = views.pop()
-    kept, held[:] = last.copy(), []  # a view holds the memory as well
+    last_copy, held[:] = last.copy(), []  # a view holds the memory as well
     del gradients
     model.loss_and_gradients(batch[0][::-1].copy(), batch[1])
-    np.testing.assert_array_equal(last, kept)
+    np.testing.assert_array_equal(last, last_copy)
 
 
 def test_threads_may_call_a_model_that_another_one_edits(batch):
@@ -130,7 +138,7 @@ def test_threads_may_call_a_model_that_another_one_edits(batch):
             errors.append(error)
 
     try:
-        in_threads(5, call_or_edit)
+        run_in_threads(5, call_or_edit)
     finally:
         sys.setswitchinterval(before)
     assert errors == []
@@ -155,10 +163,10 @@ def test_a_model_that_nobody_holds_is_gone(refers_to_itself, batch):
     model.loss_and_gradients(*batch)
     model(batch[0])
     nf.fit(model, batch, epochs=1, progress=False)
-    gone = weakref.ref(model), weakref.ref(users.block(model).mixer)
+    references = weakref.ref(model), weakref.ref(users.block(model).mixer)
     del model
     gc.collect()
-    assert [reference() for reference in gone] == [None, None]
+    assert [reference() for reference in references] == [None, None]
 
 
 def test_a_twin_that_is_held_alone_works_on(batch):
@@ -175,12 +183,12 @@ def test_a_twin_that_is_held_alone_works_on(batch):
 def test_a_layer_that_was_taken_out_is_gone(batch):
     model = users.make()
     model.loss_and_gradients(*batch)
-    gone = []
+    references = []
     for _ in range(3):
-        gone.append(weakref.ref(users.block(model).mixer))
+        references.append(weakref.ref(users.block(model).mixer))
         users.block(model).mixer = Attention(8, 2, seed=0, dtype="float64")
         model.loss_and_gradients(*batch)
-    assert [reference() for reference in gone] == [None] * 3
+    assert [reference() for reference in references] == [None] * 3
     model.classify = users.linear(8, 3)
     model.to("fake")  # no layer that was taken out stands in the way
 
@@ -258,8 +266,8 @@ def test_layers_that_say_themselves_what_their_children_are(batch):
     users.block(model).mixer_norm = holder
     model.loss_and_gradients(*batch)
     holder.table["b"] = users.linear()
-    _, found = model.loss_and_gradients(*batch)
-    assert "encoder.blocks.0.mixer_norm.b.weight" in found
+    _, gradients = model.loss_and_gradients(*batch)
+    assert "encoder.blocks.0.mixer_norm.b.weight" in gradients
 
 
 def test_a_layer_replaced_in_the_middle_of_a_training_is_told(batch):

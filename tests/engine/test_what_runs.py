@@ -16,8 +16,8 @@ def set_at(path, value):
     def change(model):
         *outer, name = path.split(".")
         target = users.block(model)
-        for part in outer:
-            target = getattr(target, part)
+        for attribute in outer:
+            target = getattr(target, attribute)
         setattr(target, name, value())
 
     return change
@@ -51,8 +51,8 @@ def own_scores(model):
     plain, plain_backward = mixer.scores, mixer.scores_backward
 
     def scores(x, context):
-        found, cache = plain(x, context)
-        return 2.0 * found, cache
+        unscaled_scores, cache = plain(x, context)
+        return 2.0 * unscaled_scores, cache
 
     mixer.scores = scores
     mixer.scores_backward = lambda dy, cache, gradients: plain_backward(2.0 * dy, cache, gradients)
@@ -240,8 +240,8 @@ def test_what_a_layer_keeps_stays_as_it_was(place, norm, batch):
         model.loss_and_gradients(*batch)
         model(batch[0], users.MASK)
     assert len(keeper.kept) > 8
-    for kept, as_it_was in zip(keeper.kept, keeper.copies, strict=True):
-        np.testing.assert_array_equal(kept, as_it_was)
+    for stored_array, copy in zip(keeper.kept, keeper.copies, strict=True):
+        np.testing.assert_array_equal(stored_array, copy)
 
 
 def test_a_backward_pass_leaves_the_callers_gradient_alone():

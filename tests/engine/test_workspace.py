@@ -42,12 +42,12 @@ def test_memory_comes_back_when_the_array_is_dropped(workspace):
 @pytest.mark.parametrize("view", [lambda x: x[1:], lambda x: x.reshape(-1), lambda x: x.T[:, ::2]])
 def test_a_view_holds_the_memory(workspace, view):
     lent = workspace.empty(LARGE, REFERENCE)
-    where, kept = address(lent), view(lent)
+    where, held_view = address(lent), view(lent)
     del lent
     other = workspace.empty(LARGE, REFERENCE)
     assert address(other) != where
-    assert not np.shares_memory(kept, other)
-    del kept
+    assert not np.shares_memory(held_view, other)
+    del held_view
     assert address(workspace.empty(LARGE, REFERENCE)) == where
 
 
@@ -59,27 +59,48 @@ def test_a_shape_of_about_the_size_takes_the_same_memory(workspace):
     assert address(workspace.empty((500_000,), REFERENCE, "float64")) == where
 
 
-@pytest.mark.parametrize(
+shapes = pytest.mark.parametrize(
     "shape", [(), (0,), (3, 0, 5), (0, 1 << 20), (1 << 14,), LARGE, (3, 5, 7001), (1 << 20,)]
 )
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bool"])
-def test_shape_dtype_and_alignment(workspace, shape, dtype):
+dtypes = pytest.mark.parametrize("dtype", ["float32", "float64", "bool"])
+
+
+@shapes
+@dtypes
+def test_an_array_has_the_requested_shape(workspace, shape, dtype):
+    assert workspace.empty(shape, REFERENCE, dtype).shape == shape
+
+
+@shapes
+@dtypes
+def test_an_array_has_the_requested_dtype(workspace, shape, dtype):
     lent = workspace.empty(shape, REFERENCE, dtype)
-    assert lent.shape == shape
     assert lent.dtype == workspace.empty(shape, np.zeros(1, dtype)).dtype == dtype
+
+
+@shapes
+@dtypes
+def test_an_array_is_laid_out_for_vector_instructions(workspace, shape, dtype):
+    lent = workspace.empty(shape, REFERENCE, dtype)
     assert lent.flags.c_contiguous
-    assert lent.flags.writeable
     assert address(lent) % 64 == 0 or lent.nbytes < SMALL
+
+
+@shapes
+@dtypes
+def test_an_array_can_be_written_to(workspace, shape, dtype):
+    lent = workspace.empty(shape, REFERENCE, dtype)
+    assert lent.flags.writeable
     lent[...] = 1
     assert lent.all()
 
 
-def test_idle_memory_is_given_up_and_used_memory_is_not(workspace):
-    used = workspace.empty(LARGE, REFERENCE)
+def test_only_idle_memory_is_given_up(workspace):
+    needed = workspace.empty(LARGE, REFERENCE)
     idle = [workspace.empty((512, 1024), REFERENCE) for _ in range(3)]
     held = workspace.n_bytes
-    size = used.nbytes
-    del used, idle
+    size = needed.nbytes
+    del needed, idle
     for _ in range(40):
         workspace.tidy(patience=4)
         workspace.empty(LARGE, REFERENCE)

@@ -121,15 +121,16 @@ def assert_logits_agree(model, x):
     np.testing.assert_allclose(model(x, MASK), expected, rtol=0, atol=DOUBLE)
 
 
-def assert_same_step(found, expected):
+def assert_same_step(result, expected):
     """Compare two pairs of loss and gradients, the first one's on any backend."""
-    (found_loss, found), (loss, gradients) = found, expected
+    result_loss, result_gradients = result
+    loss, gradients = expected
     scale = max(np.abs(g).max(initial=0.0) for g in gradients.values())
-    assert float(found_loss) == pytest.approx(loss, rel=1e-12)
-    assert list(found) == list(gradients)
+    assert float(result_loss) == pytest.approx(loss, rel=1e-12)
+    assert list(result_gradients) == list(gradients)
     for name, g in gradients.items():
         np.testing.assert_allclose(
-            nf.to_numpy(found[name]), g, rtol=0, atol=DOUBLE * scale, err_msg=name
+            nf.to_numpy(result_gradients[name]), g, rtol=0, atol=DOUBLE * scale, err_msg=name
         )
 
 

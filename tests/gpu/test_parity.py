@@ -25,14 +25,14 @@ on_and_off = pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@cases.parametrised(cases.PAIRS)
+@cases.parametrize_cases(cases.PAIRS)
 def test_a_pair_gives_the_numbers_of_numpy(case, dtype) -> None:
     cases.assert_agree(case, "cupy", dtype, TOLERANCE[dtype])
 
 
 @on_and_off
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@cases.parametrised(
+@cases.parametrize_cases(
     [
         *cases.LAYERS,
         *cases.MIXERS,
@@ -49,7 +49,7 @@ def test_layers_models_and_optimizers_give_the_numbers_of_numpy(case, dtype, ker
 
 @on_and_off
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@cases.parametrised(cases.TRAINING)
+@cases.parametrize_cases(cases.TRAINING)
 def test_a_training_run_gives_the_numbers_of_numpy(case, dtype, kernels) -> None:
     with nf.use_kernels(kernels):
         cases.assert_agree(case, "cupy", dtype, AFTER_TRAINING[dtype])

@@ -36,10 +36,12 @@ def test_two_ranks_end_as_one_process(tmp_path, shard) -> None:
     cupy = pytest.importorskip("cupy", reason=NEEDS["cupy"])
     few = EVERY | {"mixers": ["attention", "fourier"]}
     assert_ended_well(run_jobs(0, tmp_path, {"alone": ("train", few | {"validate": False})}))
-    both = {"both": ("devices", "cupy", few | {"shard_moments": shard})}
-    assert_ended_well(run_jobs(2, tmp_path, both))
-    found = results(tmp_path / "both")
-    assert_equal(found, results(tmp_path / "alone"), bound=1e-9)
-    (first, _) = found["attention"][1]["warnings"]
-    several = cupy.cuda.runtime.getDeviceCount() > 1
-    assert [each for each in first if "share the GPU" in each] == ([] if several else first)
+    jobs = {"both": ("devices", "cupy", few | {"shard_moments": shard})}
+    assert_ended_well(run_jobs(2, tmp_path, jobs))
+    job_results = results(tmp_path / "both")
+    assert_equal(job_results, results(tmp_path / "alone"), bound=1e-9)
+    (first, _) = job_results["attention"][1]["warnings"]
+    has_several_gpus = cupy.cuda.runtime.getDeviceCount() > 1
+    assert [message for message in first if "share the GPU" in message] == (
+        [] if has_several_gpus else first
+    )

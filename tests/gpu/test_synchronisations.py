@@ -28,7 +28,7 @@ require_gpu()
 
 
 @contextmanager
-def waiting_raises() -> Iterator[None]:
+def raise_on_wait() -> Iterator[None]:
     """Inside, CuPy raises DeviceSynchronized where it would wait."""
     cupyx = pytest.importorskip("cupyx", reason=NEEDS["cupyx"])
     if not hasattr(cupyx, "allow_synchronize"):
@@ -40,20 +40,20 @@ def waiting_raises() -> Iterator[None]:
 
 
 @contextmanager
-def counted_downloads() -> Iterator[list[Any]]:
+def count_downloads() -> Iterator[list[Any]]:
     """Give a list that grows with each array that npformer fetches."""
-    kept = backends.get_backend("cupy")
+    original_backend = backends.get_backend("cupy")
     fetched: list[Any] = []
 
     def download(x: Any) -> np.ndarray:
         fetched.append(x)
-        return kept.download(x)
+        return original_backend.download(x)
 
-    backends.register(replace(kept, download=download))
+    backends.register(replace(original_backend, download=download))
     try:
         yield fetched
     finally:
-        backends.register(kept)
+        backends.register(original_backend)
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def test_the_instrument_sees_a_wait(wait) -> None:
     import cupyx
 
     x = nf.asarray(np.ones(()), "cupy")
-    with waiting_raises(), pytest.raises(cupyx.DeviceSynchronized):
+    with raise_on_wait(), pytest.raises(cupyx.DeviceSynchronized):
         wait(x)
 
 
@@ -102,38 +102,38 @@ STEPS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("changes", STEPS, ids=str)
 def test_a_step_waits_for_nothing(changes) -> None:
-    made = training(**changes)
-    with waiting_raises():
-        one_step(*made)
+    model_and_optimizer = training(**changes)
+    with raise_on_wait():
+        one_step(*model_and_optimizer)
 
 
 def test_a_step_fetches_nothing() -> None:
-    made = training(dropout=0.1)
-    with counted_downloads() as fetched:
-        one_step(*made)
+    model_and_optimizer = training(dropout=0.1)
+    with count_downloads() as fetched:
+        one_step(*model_and_optimizer)
     assert fetched == []
 
 
 def test_reading_the_loss_waits_once() -> None:
-    made = training()
-    with counted_downloads() as fetched:
-        nf.to_numpy(one_step(*made))
+    model_and_optimizer = training()
+    with count_downloads() as fetched:
+        nf.to_numpy(one_step(*model_and_optimizer))
     assert len(fetched) == 1
 
 
 def test_a_mask_on_the_device_is_fetched_once_a_step() -> None:
     team, _ = training(mixer="fourier", padding="per_length", n_layers=3)
-    with counted_downloads() as fetched:
-        given = team.model.batch(*batch(team.model), nf.asarray(MASK, "cupy"))
-        team.step(given, generator=None)
+    with count_downloads() as fetched:
+        checked_batch = team.model.batch(*batch(team.model), nf.asarray(MASK, "cupy"))
+        team.step(checked_batch, generator=None)
     assert len(fetched) == 1
 
 
 def test_a_step_without_kernels_waits_for_nothing() -> None:
     with nf.use_kernels(False):
-        made = training(dropout=0.1)
-        with waiting_raises():
-            one_step(*made)
+        model_and_optimizer = training(dropout=0.1)
+        with raise_on_wait():
+            one_step(*model_and_optimizer)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_step_without_kernels_waits_for_nothing() -> None:
 def test_fit_fetches_losses_once_an_epoch_or_every_so_many_steps(copies, options) -> None:
     model = classifier("float32").to("cupy")
     data = np.tile(IDS, (copies, 1)), np.tile(LABELS, copies), np.tile(MASK, (copies, 1))
-    with counted_downloads() as fetched:
+    with count_downloads() as fetched:
         nf.fit(model, data, progress=False, **options)
     assert len(fetched) == 2
 
@@ -179,12 +179,12 @@ def test_a_step_waits_for_nothing_that_cupy_does_not_see_either(mixer, padding) 
     feed = backends.get_backend("cupy").feed
     assert feed is not None
     model = classifier("float32", mixer=mixer, padding=padding, max_len=LENGTHS[-1]).to("cupy")
-    given = batch_of_lengths()
+    arrays = batch_of_lengths()
     with closing(feed()) as pinned:
         team, optimizer = Team(model), nf.Adam(model.parameters())
 
         def step() -> None:
-            fed = model.upload(model.check(*given), pinned)
+            fed = model.upload(model.check(*arrays), pinned)
             _, gradients = team.step(fed, generator=None)
             nf.clip_by_global_norm(gradients, 1.0)
             optimizer.step(gradients)

@@ -16,7 +16,7 @@ from tests.gpu import hold_up, require_gpu
 require_gpu()
 
 
-def on_gpu(x: np.ndarray) -> Any:
+def upload(x: np.ndarray) -> Any:
     return nf.asarray(x, "cupy")
 
 
@@ -29,7 +29,7 @@ EXACT, ROUNDED = 1e-5, 3e-3
 def error_of_products(shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> float:
     rng = np.random.default_rng(0)
     a, b = (rng.normal(size=shape) for shape in (shape_a, shape_b))
-    y = nf.to_numpy(on_gpu(a.astype("float32")) @ on_gpu(b.astype("float32")))
+    y = nf.to_numpy(upload(a.astype("float32")) @ upload(b.astype("float32")))
     return float(np.abs(y - a @ b).max() / np.abs(a @ b).max())
 
 
@@ -47,7 +47,7 @@ def test_products_are_float32_unless_asked(a, b) -> None:
 
 
 @pytest.mark.parametrize(("a", "b"), PRODUCTS)
-def test_tf32_reaches_every_kind_of_product_and_goes_away_again(a, b) -> None:
+def test_tf32_holds_for_every_product_in_its_statement(a, b) -> None:
     try:
         at = nf.use_precision("tf32")
     except ValueError as problem:
@@ -87,7 +87,7 @@ def test_a_file_of_one_side_opens_on_the_other(tmp_path, written, read) -> None:
 def test_batches_that_are_fed_arrive_whole() -> None:
     """Many large ones, as fast as the host can, with work in between that takes long."""
     feed = backends.get_backend("cupy").feed()
-    busy = on_gpu(np.ones((2048, 2048), dtype="float32"))
+    busy = upload(np.ones((2048, 2048), dtype="float32"))
     sums = []
     for step in range(20):
         x = np.full((1024, 1024), step, dtype="int64")
@@ -96,8 +96,8 @@ def test_batches_that_are_fed_arrive_whole() -> None:
         for _ in range(5):
             busy = busy @ busy / 2048.0
         sums.append((there.min(), there.max(), mask.all()))
-    for step, (low, high, whole) in enumerate(sums):
-        assert (int(low), int(high), bool(whole)) == (step, step, True)
+    for step, (low, high, is_complete) in enumerate(sums):
+        assert (int(low), int(high), bool(is_complete)) == (step, step, True)
     feed.close()
 
 
@@ -134,7 +134,7 @@ def test_running_out_of_memory_says_what_to_try_and_lets_go() -> None:
     pool = cupy.get_default_memory_pool()
     model = classifier("float32", d_ff=256).to("cupy")
     many = np.tile(IDS, (512, 1)), np.tile(LABELS, 512)
-    model.loss_and_gradients(*(part[:3] for part in many))
+    model.loss_and_gradients(*(array[:3] for array in many))
     before = pool.get_limit()
     gc.collect()
     pool.free_all_blocks()  # what it keeps for later would be enough
@@ -146,7 +146,7 @@ def test_running_out_of_memory_says_what_to_try_and_lets_go() -> None:
             model.loss_and_gradients(*many)
         assert isinstance(caught.value.__cause__, MemoryError)
         assert "Out of memory allocating" in str(caught.value)
-        model.loss_and_gradients(*(part[:3] for part in many))
+        model.loss_and_gradients(*(array[:3] for array in many))
     finally:
         pool.set_limit(size=before)
 
@@ -157,12 +157,12 @@ def test_steps_take_no_more_memory_than_the_first_ones() -> None:
     pool = cupy.get_default_memory_pool()
     model = classifier("float32", dropout=0.1).to("cupy")
     optimizer = nf.Adam(model.parameters())
-    taken = []
+    pool_bytes = []
     for seed in range(20):
         _, gradients = model.loss_and_gradients(IDS, LABELS, MASK, seed=seed)
         optimizer.step(gradients)
-        taken.append(pool.total_bytes())
-    assert taken[-1] == taken[3]
+        pool_bytes.append(pool.total_bytes())
+    assert pool_bytes[-1] == pool_bytes[3]
 
 
 # The doctor

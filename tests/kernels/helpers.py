@@ -56,10 +56,10 @@ def forward(case, arrays, context, kernels):
 
 def backward(case, dy, cache, kernels):
     """Return the kernel's gradients, in a tuple."""
-    return as_tuple(kernels[case.name][1](dy, cache))
+    return to_tuple(kernels[case.name][1](dy, cache))
 
 
-def as_tuple(result):
+def to_tuple(result):
     return result if isinstance(result, tuple) else (result,)
 
 
@@ -70,41 +70,41 @@ def gradient_for(y):
 
 def expected(case, dtype="float64", dy=None):
     """Return y and the gradients by functional pairs, in float64, of numbers rounded to `dtype`."""
-    y, pull = _by_pairs(case, dtype)
+    y, pull = _run_pairs(case, dtype)
     dy = gradient_for(y) if dy is None else dy
     return (y, *pull(dy.astype(dtype).astype("float64")))
 
 
 @cache
-def _by_pairs(case, dtype):
+def _run_pairs(case, dtype):
     arrays = tuple(a.astype(dtype).astype("float64") for a in case.arrays)
     return REFERENCES[case.name](arrays, case.others, case.context())
 
 
 # The pairs that a kernel replaces ----------------------------------------------------------------
-def _of_pair(name):
+def _reference_of_pair(name):
     forward, backward = getattr(F, name), getattr(F, f"{name}_backward")
 
-    def reference(arrays, others, context):
-        y, cache = forward(*arrays, *others)
-        return y, lambda dy: as_tuple(backward(dy, cache))
+    def reference(arrays, settings, context):
+        y, cache = forward(*arrays, *settings)
+        return y, lambda dy: to_tuple(backward(dy, cache))
 
     return reference
 
 
-def _embedding(arrays, others, context):
-    y, cache = F.embedding(*others, *arrays)
+def _embedding(arrays, ids, context):
+    y, cache = F.embedding(*ids, *arrays)
     return y, lambda dy: (F.embedding_backward(dy, cache),)
 
 
-def _dropout(arrays, others, context):
-    y, cache = F.dropout(*arrays, *others, context.generator)
+def _dropout(arrays, settings, context):
+    y, cache = F.dropout(*arrays, *settings, context.generator)
     return y, lambda dy: (F.dropout_backward(dy, cache),)
 
 
-def _residual_norm(arrays, others, context):
+def _residual_norm(arrays, settings, context):
     x, y, gamma, beta = arrays
-    eps, rate = others
+    eps, rate = settings
     dropped, dropout_cache = F.dropout(y, rate, context.generator)
     z, norm_cache = F.layer_norm(x + dropped, gamma, beta, eps)
 
@@ -125,9 +125,9 @@ ACTIVATIONS = {
 """Pairs and options, by the names of kernels."""
 
 
-def _feed_forward(arrays, others, context):
+def _feed_forward(arrays, settings, context):
     x, W1, b1, W2, b2 = arrays
-    activate, activate_backward, options = ACTIVATIONS[others[0]]
+    activate, activate_backward, options = ACTIVATIONS[settings[0]]
     before, expand_cache = F.linear(x, W1, b1)
     hidden, activation_cache = activate(before, **options)
     y, contract_cache = F.linear(hidden, W2, b2)
@@ -140,9 +140,9 @@ def _feed_forward(arrays, others, context):
     return y, pull
 
 
-def _gated_feed_forward(arrays, others, context):
+def _gated_feed_forward(arrays, settings, context):
     x, W_gate, b_gate, W_up, b_up, W_down, b_down = arrays
-    activate, activate_backward, options = ACTIVATIONS[others[0]]
+    activate, activate_backward, options = ACTIVATIONS[settings[0]]
     before, gate_cache = F.linear(x, W_gate, b_gate)
     gate, activation_cache = activate(before, **options)
     up, up_cache = F.linear(x, W_up, b_up)
@@ -158,32 +158,33 @@ def _gated_feed_forward(arrays, others, context):
     return y, pull
 
 
-def _over_heads(mask):
+def _mask_for_heads(mask):
     return None if mask is None else mask[:, None, None, :]
 
 
-def _attention_heads(arrays, others, context):
+def _attention_heads(arrays, settings, context):
     x, *maps = arrays
-    n_heads, causal, _, theta, window, kv_heads = (*others, None, None, None)[:6]
+    n_heads, causal, _, theta, window, kv_heads = (*settings, None, None, None)[:6]
     projected = [F.linear(x, maps[i], maps[i + 1]) for i in (0, 2, 4)]
-    of_kv = kv_heads or n_heads
-    sizes = n_heads, of_kv, of_kv
+    kv_heads = kv_heads or n_heads
+    sizes = n_heads, kv_heads, kv_heads
     by_head = [F.split_heads(y, n) for (y, _), n in zip(projected, sizes, strict=True)]
-    turns = []
+    rotary_caches = []
     if theta:
-        turned = [F.rotary(part, np.arange(x.shape[1]), theta) for part in by_head[:2]]
-        turns, by_head[:2] = [turn for _, turn in turned], [y for y, _ in turned]
-    repeated = [F.repeat_heads(part, n_heads // of_kv) for part in by_head[1:]]
-    by_head[1:] = [part for part, _ in repeated]
-    mask = _over_heads(context.mask)
+        rotated = [F.rotary(by_head[i], np.arange(x.shape[1]), theta) for i in (0, 1)]
+        rotary_caches = [cache for _, cache in rotated]
+        by_head[:2] = [y for y, _ in rotated]
+    repeated = [F.repeat_heads(by_head[i], n_heads // kv_heads) for i in (1, 2)]
+    by_head[1:] = [y for y, _ in repeated]
+    mask = _mask_for_heads(context.mask)
     heads, cache = F.scaled_dot_product_attention(*by_head, mask, causal, window=window)
 
     def pull(dy):
         dheads = [*F.scaled_dot_product_attention_backward(F.split_heads(dy, n_heads), cache)]
         for i, (_, times) in enumerate(repeated):
             dheads[i + 1] = F.repeat_heads_backward(dheads[i + 1], times)
-        for i, turn in enumerate(turns):
-            dheads[i] = F.rotary_backward(dheads[i], turn)
+        for i, rotary_cache in enumerate(rotary_caches):
+            dheads[i] = F.rotary_backward(dheads[i], rotary_cache)
         dx, gradients = 0.0, []
         for dhead, (_, linear_cache) in zip(dheads, projected, strict=True):
             dx_part, *dmap = F.linear_backward(F.merge_heads(dhead), linear_cache)
@@ -194,12 +195,12 @@ def _attention_heads(arrays, others, context):
     return F.merge_heads(heads), pull
 
 
-def _dense_heads(arrays, others, context):
+def _dense_heads(arrays, settings, context):
     x, W1, b1, W2, b2, W_value, b_value = arrays
-    (causal,) = others
+    (causal,) = settings
     value, value_cache = F.linear(x, W_value, b_value)
     heads, cache = F.dense_synthesizer(
-        x, F.split_heads(value, len(W2)), W1, b1, W2, b2, _over_heads(context.mask), causal
+        x, F.split_heads(value, len(W2)), W1, b1, W2, b2, _mask_for_heads(context.mask), causal
     )
 
     def pull(dy):
@@ -216,13 +217,13 @@ REFERENCES = {
     "dropout": _dropout,
     "embedding": _embedding,
     "feed_forward": _feed_forward,
-    "fourier_mixing": _of_pair("fourier_mixing"),
+    "fourier_mixing": _reference_of_pair("fourier_mixing"),
     "gated_feed_forward": _gated_feed_forward,
-    "layer_norm": _of_pair("layer_norm"),
-    "rms_norm": _of_pair("rms_norm"),
-    "linear": _of_pair("linear"),
+    "layer_norm": _reference_of_pair("layer_norm"),
+    "rms_norm": _reference_of_pair("rms_norm"),
+    "linear": _reference_of_pair("linear"),
     "residual_norm": _residual_norm,
-    "softmax_cross_entropy": _of_pair("softmax_cross_entropy"),
+    "softmax_cross_entropy": _reference_of_pair("softmax_cross_entropy"),
 }
 
 
@@ -328,8 +329,13 @@ def attention_heads(
         maps[i] = maps[i] / d**0.5
     for i in range(4):
         maps[i] = maps[i] * scale
-    others = n_heads, causal, store, *map(more.get, ("theta", "window", "kv_heads") if more else ())
-    return Case("attention_heads", (x, *maps), others, mask_of(mask, batch, length))
+    settings = (
+        n_heads,
+        causal,
+        store,
+        *map(more.get, ("theta", "window", "kv_heads") if more else ()),
+    )
+    return Case("attention_heads", (x, *maps), settings, mask_of(mask, batch, length))
 
 
 @cache

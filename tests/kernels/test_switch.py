@@ -35,7 +35,7 @@ def on(monkeypatch):
 
 
 @pytest.fixture
-def refusing(monkeypatch):
+def kernels_raise(monkeypatch):
     """Make every kernel say that it was called."""
     refuse = Mock(side_effect=Used)
     for name in cpu.KERNELS:
@@ -61,7 +61,7 @@ def uses_kernels():
 
 
 # The process --------------------------------------------------------------------------------------
-def test_for_the_process_until_they_are_switched_again(refusing):
+def test_for_the_process_until_they_are_switched_again(kernels_raise):
     assert uses_kernels()
     nf.use_kernels(False)
     assert not uses_kernels()
@@ -72,7 +72,7 @@ def test_for_the_process_until_they_are_switched_again(refusing):
     assert uses_kernels()
 
 
-def test_in_with_statements_for_their_bodies(refusing):
+def test_in_with_statements_for_their_bodies(kernels_raise):
     with nf.use_kernels(False):
         with nf.use_kernels(True):
             assert uses_kernels()
@@ -86,19 +86,19 @@ def test_in_with_statements_for_their_bodies(refusing):
     assert uses_kernels(), "an error switches back too"
 
 
-def test_without_a_with_statement_for_all_threads(refusing):
+def test_without_a_with_statement_for_all_threads(kernels_raise):
     nf.use_kernels(False)
     with ThreadPoolExecutor(1) as pool:
         assert not pool.submit(uses_kernels).result()
 
 
-def test_a_with_statement_changes_nothing_for_other_threads(refusing):
+def test_a_with_statement_changes_nothing_for_other_threads(kernels_raise):
     with nf.use_kernels(False), ThreadPoolExecutor(1) as pool:
         assert pool.submit(uses_kernels).result()
         assert not uses_kernels()
 
 
-def test_threads_that_overlap_leave_nothing_behind(refusing):
+def test_threads_that_overlap_leave_nothing_behind(kernels_raise):
     """A in, B in, A out, B out: a switch that restores what it found would end as A was inside."""
     with ThreadPoolExecutor(1) as a, ThreadPoolExecutor(1) as b:
         of_a, of_b = ExitStack(), ExitStack()
@@ -138,23 +138,26 @@ def test_one_object_may_be_entered_in_two_contexts():
 
 def test_the_package_s_own_threads_have_the_value_of_their_caller():
     with nf.use_kernels(False):
-        assert side_by_side(lambda part: dispatch.enabled(), [0, 1]) == [False, False]
-    assert side_by_side(lambda part: dispatch.enabled(), [0, 1]) == [True, True]
+        assert side_by_side(lambda number: dispatch.enabled(), [0, 1]) == [False, False]
+    assert side_by_side(lambda number: dispatch.enabled(), [0, 1]) == [True, True]
 
 
-def test_a_default_lasts_and_one_object_can_be_entered_twice(refusing):
+def test_one_object_can_be_entered_twice(kernels_raise):
     switch = nf.use_kernels(False)
     assert not uses_kernels()
     with switch, switch:
         assert not uses_kernels()
     assert uses_kernels(), "in a with statement, it is no default any more"
+
+
+def test_a_default_lasts_however_often_it_is_set(kernels_raise):
     for _ in range(3):
         nf.use_kernels(False)
     assert not uses_kernels()
 
 
 @pytest.mark.parametrize("enabled", [0, 1, None, "no", np.False_])
-def test_anything_but_true_or_false_is_refused_and_changes_nothing(enabled, refusing):
+def test_other_values_than_true_or_false_are_refused(enabled, kernels_raise):
     with pytest.raises(TypeError, match=r"enabled is .*; expected True or False"):
         nf.use_kernels(enabled)
     assert uses_kernels()
@@ -168,7 +171,7 @@ def test_off_a_model_is_its_own_twin():
     assert isinstance(nf.fast(layer), Fast)
 
 
-def test_a_backward_pass_belongs_to_its_forward_pass(rng, refusing):
+def test_a_backward_pass_belongs_to_its_forward_pass(rng, kernels_raise):
     layer = L.Linear(4, 5, seed=0, dtype="float64")
     x, expected = rng.normal(size=(3, 4)), Gradients(layer)
     with nf.use_kernels(False):
@@ -191,19 +194,19 @@ def test_and_to_no_other_though_kernels_are_off_by_then(rng):
 
 # A call -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("mixer", nf.MIXERS)
-def test_a_twin_does_not_make_its_layer_fast(refusing, mixer):
+def test_a_twin_does_not_make_its_layer_fast(kernels_raise, mixer):
     layer = encoder(mixer=mixer)
     with pytest.raises(Used):
         both_passes(nf.fast(layer), X)
-    assert not any(isinstance(part, Fast) for _, part in layer.layers())
+    assert not any(isinstance(sublayer, Fast) for _, sublayer in layer.layers())
     both_passes(layer, X)
 
 
 def test_a_feed_forward_network_is_one_kernel_unless_a_part_is_a_users(rng):
     def kernels_used(layer):
         _, cache = nf.fast(layer).forward(rng.normal(size=(2, 3, 8)), Context())
-        parts = cache if isinstance(cache, list | tuple) else (cache,)
-        return [part.backward for part in parts if type(part) is Saved]
+        caches = cache if isinstance(cache, list | tuple) else (cache,)
+        return [layer_cache.backward for layer_cache in caches if type(layer_cache) is Saved]
 
     linear, feed_forward = (cpu.KERNELS[name][1] for name in ("linear", "feed_forward"))
     layer = L.PositionwiseFeedForward(8, 12, "gelu", seed=0, dtype="float64")
@@ -271,7 +274,7 @@ def kernel(name, x):
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer", "fourier"])
-def test_complex_steps_go_without_kernels(either, refusing, mixer, norm):
+def test_complex_steps_go_without_kernels(either, kernels_raise, mixer, norm):
     x = complex_step.complex_copy(np.random.default_rng(0).normal(size=(2, 5, 8)))
     layer = encoder("float32", mixer=mixer, norm=norm)
     with complex_step._complex_world():
@@ -290,7 +293,7 @@ class Own(np.ndarray):
         np.ones((2, 3)).view(Own),
     ],
 )
-def test_there_are_no_kernels_for_other_dtypes_and_classes(x):
+def test_other_arrays_have_no_kernels(x):
     assert kernel("feed_forward", x) is None
     assert faster(nf.optim.adam_update, x) is None
 

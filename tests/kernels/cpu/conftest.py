@@ -1,4 +1,4 @@
-"""Constants of the kernels that tests make small, so that small arrays come in many pieces."""
+"""Constants of the kernels that tests make small, so that small arrays have many chunks."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from npformer.engine.cpu import averaging, fourier, rows, tiles
 
 
 @pytest.fixture(params=[None, 40, 1000], ids=["whole", "pieces of 40", "pieces of 1000"])
-def piece(request, monkeypatch):
-    """Set how many entries a piece has, and transform short sequences too; None changes nothing."""
+def chunk_size(request, monkeypatch):
+    """Set the number of entries in a chunk, and transform short sequences too; None: no change."""
     if request.param is not None:
         monkeypatch.setattr(fourier, "PRODUCTS", 0)
         for module in (rows, fourier):
@@ -27,7 +27,7 @@ TILINGS = {
 
 @pytest.fixture(params=TILINGS.values(), ids=TILINGS.keys())
 def tiling(request, monkeypatch):
-    """Set how queries, keys, samples and heads are grouped."""
+    """Set the sizes of the tiles into which queries, keys, samples and heads are divided."""
     monkeypatch.setattr(averaging, "tiling_of", tiles.Tiling)  # which keeps none of other sizes
     for name, value in request.param.items():
         monkeypatch.setattr(averaging if name == "STORED" else tiles, name, value)

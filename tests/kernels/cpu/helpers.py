@@ -31,7 +31,7 @@ def run(case, dtype="float64", dy=None, **options):
     return [y, *backward(case, gradient_for(y) if dy is None else dy.astype(dtype), cache)]
 
 
-def apart(ours, theirs):
+def relative_differences(ours, theirs):
     """Return the largest difference of each, relative to the largest entry.
 
     A gradient that is 0 by nature, as that of attention's key bias, is nothing but rounding: each
@@ -40,18 +40,18 @@ def apart(ours, theirs):
     share = 1e-2 if ours[0].dtype == "float64" else 1e-1
     assert len(ours) == len(theirs)
     largest = max((np.abs(g).max(initial=0.0) for g in theirs[1:]), default=0.0)
-    found = []
+    differences = []
     for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         assert one.shape == other.shape, (i, one.shape, other.shape)
         scale = max(np.abs(other).max(initial=0.0), share * largest if i else 0.0, 1e-300)
-        found.append(float(np.abs(one - other).max(initial=0.0) / scale))
-    return found
+        differences.append(float(np.abs(one - other).max(initial=0.0) / scale))
+    return differences
 
 
 def assert_close(ours, theirs, bound):
     """Assert that y and all gradients agree: NaN agrees with nothing."""
-    found = apart(ours, theirs)
-    assert all(each <= bound for each in found), found
+    differences = relative_differences(ours, theirs)
+    assert all(difference <= bound for difference in differences), differences
 
 
 def assert_parity(case, double=DOUBLE, single=SINGLE, dy=None):
@@ -62,13 +62,13 @@ def assert_parity(case, double=DOUBLE, single=SINGLE, dy=None):
         assert_close(ours, expected(case, dtype, dy), bound)
 
 
-def assert_same(some, others):
+def assert_same(arrays, expected_arrays):
     """Assert that arrays are equal to the last bit."""
-    for one, other in zip(some, others, strict=True):
+    for one, other in zip(arrays, expected_arrays, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def by_kernel(query, key, value, dy, bias=None, mask=None, **options):
+def run_kernel(query, key, value, dy, bias=None, mask=None, **options):
     """Return y and the gradients of query, key, value and bias of `average_in_tiles` alone."""
     batch, n_heads, length, width = value.shape
     y, query = np.empty((batch, length, n_heads * width), value.dtype), UNIT * query
@@ -81,11 +81,11 @@ def by_kernel(query, key, value, dy, bias=None, mask=None, **options):
     dquery, dkey, dvalue = (np.full_like(a, np.nan) for a in (query, key, value))
     dbias = average_backward_in_tiles(F.merge_heads(dy), cache, dquery, dkey, dvalue)
     # dquery is that of the queries without UNIT: a factor UNIT too much, and one too little.
-    found = [F.split_heads(y, n_heads), dquery, dkey / UNIT, dvalue]
-    return found if bias is None else [*found, dbias]
+    results = [F.split_heads(y, n_heads), dquery, dkey / UNIT, dvalue]
+    return results if bias is None else [*results, dbias]
 
 
-def by_pair(query, key, value, dy, bias=None, mask=None, causal=False):
+def run_pair(query, key, value, dy, bias=None, mask=None, causal=False):
     """Return the same by scores and functional averages."""
     scores = query @ key.swapaxes(-1, -2)
     if bias is not None:
@@ -95,8 +95,8 @@ def by_pair(query, key, value, dy, bias=None, mask=None, causal=False):
     dkey = dscores.swapaxes(-1, -2) @ query
     if key.shape[0] != query.shape[0]:
         dkey = dkey.sum(axis=0, keepdims=True)
-    found = [y, dscores @ key, dkey, dvalue]
-    return found if bias is None else [*found, dscores.sum(axis=(0, 2))]
+    results = [y, dscores @ key, dkey, dvalue]
+    return results if bias is None else [*results, dscores.sum(axis=(0, 2))]
 
 
 CASES = {

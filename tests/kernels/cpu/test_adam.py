@@ -22,19 +22,21 @@ def several_steps(update, size, dtype, weight_decay, steps=5):
     for t in range(1, steps + 1):
         g = (10.0 ** rng.uniform(-6, 2, size) * rng.normal(size=size)).astype(dtype)
         g[rng.random(size) < 0.1] = 0.0
-        kept = g.copy()
+        original_g = g.copy()
         update(
             theta, g, m, v, betas=(0.9, 0.999), t=t, lr=1e-2, eps=1e-8, weight_decay=weight_decay
         )
-        np.testing.assert_array_equal(g, kept)
+        np.testing.assert_array_equal(g, original_g)
     return theta, m, v
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.3])
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-14), ("float32", 1e-6)])
-@pytest.mark.parametrize(("piece", "size"), SIZES)
-def test_steps_are_those_of_the_plain_update(monkeypatch, piece, size, dtype, bound, weight_decay):
-    monkeypatch.setattr(rows, "CHUNK", piece)
+@pytest.mark.parametrize(("chunk_size", "size"), SIZES)
+def test_steps_are_those_of_the_plain_update(
+    monkeypatch, chunk_size, size, dtype, bound, weight_decay
+):
+    monkeypatch.setattr(rows, "CHUNK", chunk_size)
     ours = several_steps(adam.adam_update_kernel, size, dtype, weight_decay)
     plain = several_steps(optim.adam_update, size, dtype, weight_decay)
     for one, other in zip(ours, plain, strict=True):
@@ -42,7 +44,7 @@ def test_steps_are_those_of_the_plain_update(monkeypatch, piece, size, dtype, bo
         np.testing.assert_allclose(one, other, rtol=bound, atol=bound)
 
 
-def test_views_with_gaps_are_updated_and_nothing_else():
+def test_only_the_entries_of_views_are_updated():
     wide = np.ones((4, 200))
     theta, g, m, v = (row[::2] for row in wide)
     wide[2:] = 0.0

@@ -46,8 +46,8 @@ def exponentials_of(case, **options):
 
 @pytest.mark.parametrize(("scale", "subtracts"), [(1.0, False), (LARGE, True)])
 def test_large_scores_alone_need_row_maxima(scale, subtracts):
-    found = exponentials_of(helpers.attention_heads(2, 12, 2, 16, scale=scale))
-    assert (found.shift is not None) == subtracts
+    exponentials = exponentials_of(helpers.attention_heads(2, 12, 2, 16, scale=scale))
+    assert (exponentials.shift is not None) == subtracts
 
 
 LONG = tiles.TILE + 77
@@ -78,11 +78,11 @@ def test_a_long_sequence_with_tiles_as_they_are(case):
 )
 def test_short_sequences_are_stored_unless_told_otherwise(monkeypatch, length, store, keep, stored):
     monkeypatch.setattr(averaging, "STORED", 9)
-    found = exponentials_of(helpers.attention_heads(2, length, 2, 4, store=store), keep=keep)
-    assert (found.stored is not None) == stored
+    exponentials = exponentials_of(helpers.attention_heads(2, length, 2, 4, store=store), keep=keep)
+    assert (exponentials.stored is not None) == stored
 
 
-def test_stored_and_computed_again_are_the_same_bits(tiling):
+def test_stored_weights_give_the_bits_of_recomputed_ones(tiling):
     for mask in ("none", "padded"):
         cases = [helpers.attention_heads(mask=mask, causal=True, store=s) for s in (True, False)]
         assert_same(run(cases[0]), run(cases[1]))
@@ -122,7 +122,7 @@ def test_nan_in_the_padding_is_not_taken_for_small_scores():
 
 @pytest.mark.parametrize("scale", [1.0, LARGE])
 @pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
-def test_queries_with_nothing_to_see_give_0_and_send_nothing_back(tiling, causal, scale):
+def test_queries_with_nothing_to_see_contribute_nothing(tiling, causal, scale):
     case = helpers.attention_heads(mask="nothing", causal=causal, scale=scale)
     assert_same(run(case), [np.zeros_like(a) for a in (case.arrays[0], *case.arrays)])
 

@@ -12,7 +12,7 @@ from npformer.engine.cpu import averaging, tiles
 from npformer.engine.cpu.exponentials import SAFE, Exponentials, longest_square
 from npformer.engine.cpu.rows import UNIT
 from npformer.engine.cpu.tiles import Tiling
-from tests.kernels.cpu.helpers import assert_close, by_kernel, by_pair
+from tests.kernels.cpu.helpers import assert_close, run_kernel, run_pair
 from tests.kernels.helpers import mask_of, normals
 
 
@@ -22,7 +22,7 @@ def test_values_may_be_wider_than_keys(tiling, shared, mask):
     query, key, value, dy = normals((3, 2, 13, 4), (3, 2, 13, 4), (3, 2, 13, 7), (3, 2, 13, 7))
     arguments = query, key[:1] if shared else key, value, dy
     options = {"mask": mask_of(mask, 3, 13), "causal": True}
-    assert_close(by_kernel(*arguments, **options), by_pair(*arguments, **options), 1e-12)
+    assert_close(run_kernel(*arguments, **options), run_pair(*arguments, **options), 1e-12)
 
 
 @pytest.mark.parametrize("scale", [0.5, 12.0])
@@ -33,15 +33,15 @@ def test_a_bias_beside_keys_of_any_kind(tiling, shared, scale):
     arguments = scale * query, key[:1] if shared else key, value, dy, bias
     for causal in (False, True):
         options = {"mask": mask_of("padded", 3, 13), "causal": causal}
-        assert_close(by_kernel(*arguments, **options), by_pair(*arguments, **options), 1e-12)
+        assert_close(run_kernel(*arguments, **options), run_pair(*arguments, **options), 1e-12)
 
 
-def test_gradients_are_finite_where_keys_and_values_of_padding_are_not(tiling):
+def test_gradients_are_finite_where_padding_is_not(tiling):
     query, key, value, dy = normals(*4 * [(3, 2, 13, 4)])
     mask = mask_of("padded", 3, 13)
-    clean = by_pair(query, key, value, dy, mask=mask)
+    clean = run_pair(query, key, value, dy, mask=mask)
     key, value = (np.where(mask[:, None, :, None], a, np.nan) for a in (key, value))
-    assert_close(by_kernel(query, key, value, dy, mask=mask), clean, 1e-12)
+    assert_close(run_kernel(query, key, value, dy, mask=mask), clean, 1e-12)
 
 
 def test_the_longest_part_of_any_row():
@@ -54,10 +54,10 @@ def test_the_longest_part_of_any_row():
     np.testing.assert_array_equal(longest_square(rows, 3), np.nan)
 
 
-def test_scores_and_bias_are_bounded_together_and_in_one_unit():
+def test_the_bound_of_scores_includes_the_bias():
     """The bias comes in the units of e^x, the bound of the scores in those of `EXP`."""
     query, tiling, context = np.zeros((1, 1, 3, 2)), Tiling(1, 1, 3, False), EngineContext()
-    for longest, bias, needs_maxima in (
+    for largest_score, bias, needs_maxima in (
         (0.99 * SAFE, None, False),
         (1.01 * SAFE, None, True),
         (math.nan, None, True),
@@ -65,22 +65,22 @@ def test_scores_and_bias_are_bounded_together_and_in_one_unit():
         (0.5 * SAFE, -0.51 * SAFE / UNIT, True),
         (0.0, 1.01 * SAFE / UNIT, True),
     ):
-        given = None if bias is None else np.array([[0.0, bias, 0.0]])
-        found = Exponentials(query, query, longest, given, None, tiling, context)
-        assert (found.shift is not None) == needs_maxima
+        bias_array = None if bias is None else np.array([[0.0, bias, 0.0]])
+        exponentials = Exponentials(query, query, largest_score, bias_array, None, tiling, context)
+        assert (exponentials.shift is not None) == needs_maxima
 
 
 @pytest.mark.parametrize("batch", [0, 1, 7])
 def test_groups_and_tiles_cover_every_score_once(tiling, batch):
     for n_heads, length in product((1, 4), (1, 3, 4, 5, 13)):
         tiling = Tiling(batch, n_heads, length, causal=False)
-        seen = np.zeros((batch, n_heads, length, length))
+        counts = np.zeros((batch, n_heads, length, length))
         for group, (queries, keys, *_) in tiling.tiles(tiling.groups):
-            tile = seen[(*group, queries, keys)]
+            tile = counts[(*group, queries, keys)]
             tile += 1
             assert tile.size <= max(tiles.SCORES, tiles.TILE * tiles.TILE)
             assert np.less_equal(tile.shape, tiling.largest).all()
-        np.testing.assert_array_equal(seen, 1)
+        np.testing.assert_array_equal(counts, 1)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -88,20 +88,20 @@ def test_tiles_of_a_window_have_every_pair_that_is_seen(causal, monkeypatch):
     monkeypatch.setattr(tiles, "SMALLEST", 2)
     for window, length in product((1, 2, 3, 5), (4, 13, 21)):
         tiling = Tiling(1, 1, length, causal, window)
-        seen, begun = np.zeros((length, length)), (set(), set())
+        visible_pairs, begun = np.zeros((length, length)), (set(), set())
         for queries, keys, band, first_of_queries, first_of_keys in tiling.places:
             block = np.ones((queries.stop - queries.start, keys.stop - keys.start))
             if band is not None:
                 block = block * tiles.band_of(*block.shape, *band)
             assert block.any()
-            seen[queries, keys] += block
+            visible_pairs[queries, keys] += block
             assert first_of_queries == (queries.start not in begun[0])
             assert first_of_keys == (keys.start not in begun[1])
             begun[0].add(queries.start)
             begun[1].add(keys.start)
-        i, j = np.indices(seen.shape)
+        i, j = np.indices(visible_pairs.shape)
         near = (i - window < j) & (j <= i) if causal else abs(i - j) <= window // 2
-        np.testing.assert_array_equal(seen, near)
+        np.testing.assert_array_equal(visible_pairs, near)
 
 
 def test_causal_tiles_stop_at_the_diagonal(monkeypatch):
@@ -119,9 +119,9 @@ def test_a_long_sequence_comes_one_head_at_a_time():
 def test_no_sample_at_all():
     empty = np.zeros((0, 2, 5, 4))
     for mask in (None, np.ones((0, 5), bool)):
-        found = by_kernel(empty, empty, empty, empty, mask=mask)
-        assert [a.shape for a in found] == [empty.shape] * 4
-    _, _, dkey, _, dbias = by_kernel(empty, np.ones((1, 2, 5, 4)), empty, empty, np.ones((2, 5)))
+        results = run_kernel(empty, empty, empty, empty, mask=mask)
+        assert [a.shape for a in results] == [empty.shape] * 4
+    _, _, dkey, _, dbias = run_kernel(empty, np.ones((1, 2, 5, 4)), empty, empty, np.ones((2, 5)))
     assert not dkey.any()
     assert not dbias.any()
 
@@ -159,7 +159,7 @@ def options_of(kind):
 
 @cache
 def truth(kind, offset, sizes):
-    return by_pair(*[a.astype("float64") for a in inputs(kind, offset, sizes)], **options_of(kind))
+    return run_pair(*[a.astype("float64") for a in inputs(kind, offset, sizes)], **options_of(kind))
 
 
 def errors(ours, exact):
@@ -174,9 +174,14 @@ def test_any_size_of_scores_values_and_gradients(tiling, kind):
     for offset in OFFSETS:
         for sizes in SIZES:
             for store in (True, False):
-                ours = by_kernel(*inputs(kind, offset, sizes), store=store, **options_of(kind))
-                found = errors(ours, truth(kind, offset, sizes))
-                assert np.max(found) < 3e-5, (offset, sizes, store, found)  # NaN fails as well
+                ours = run_kernel(*inputs(kind, offset, sizes), store=store, **options_of(kind))
+                result_errors = errors(ours, truth(kind, offset, sizes))
+                assert np.max(result_errors) < 3e-5, (
+                    offset,
+                    sizes,
+                    store,
+                    result_errors,
+                )  # NaN fails as well
 
 
 @pytest.mark.parametrize("store", [True, False])
@@ -189,12 +194,12 @@ def test_a_running_average_does_not_care_for_the_size_of_anything(monkeypatch, s
     query, key = 0.2 * query, 0.2 * key
     query[..., 0], key[..., 0] = 1.0, np.linspace(-0.5, 0.5, 12) * slope
     arrays = [a.astype("float32") for a in (query, key, value, dy)]
-    expected = by_kernel(*arrays, store=store)
+    expected = run_kernel(*arrays, store=store)
     for size in (2.0**-90, 2.0**90):  # a power of two, which rounds nothing
         for i in (2, 3):
-            given = [np.float32(size) * a if i == j else a for j, a in enumerate(arrays)]
-            found = by_kernel(*given, store=store)
-            for k, (ours, plain) in enumerate(zip(found, expected, strict=True)):
+            scaled_arrays = [np.float32(size) * a if i == j else a for j, a in enumerate(arrays)]
+            results = run_kernel(*scaled_arrays, store=store)
+            for k, (ours, plain) in enumerate(zip(results, expected, strict=True)):
                 # Other values leave dV as it is, another dY leaves Y.
                 unscaled = k == (3 if i == 2 else 0)
                 exact = plain if unscaled else np.float32(size) * plain
@@ -209,14 +214,14 @@ def test_saturated_rows_lose_no_more_than_in_the_pair(top):
         query, value, dy = normals(*3 * [(2, 2, 64, 16)], seed=seed)
         query *= np.sqrt(top / (query**2).sum(axis=-1, keepdims=True))
         arrays = [a.astype("float32") for a in (query, query, value, dy)]
-        exact = by_pair(*(a.astype("float64") for a in arrays))
-        ours, pairs = (np.max(errors(of(*arrays), exact)) for of in (by_kernel, by_pair))
+        exact = run_pair(*(a.astype("float64") for a in arrays))
+        ours, pairs = (np.max(errors(of(*arrays), exact)) for of in (run_kernel, run_pair))
         ratios.append(ours / pairs)
     assert np.median(ratios) < 1.5, ratios
 
 
-def test_a_query_that_sees_nothing_takes_nothing_and_sends_nothing_back(tiling):
+def test_a_query_that_sees_nothing_contributes_nothing(tiling):
     for offset in OFFSETS:
         arrays = inputs("padded", offset, (1.0, 1e30))
-        for array in by_kernel(*arrays, mask=np.zeros((BATCH, LENGTH), bool)):
+        for array in run_kernel(*arrays, mask=np.zeros((BATCH, LENGTH), bool)):
             np.testing.assert_array_equal(array, 0.0)

@@ -29,7 +29,7 @@ def test_of_any_shape_mask_tiling_and_bias(tiling, mask, causal):
 
 
 @pytest.mark.parametrize(("bias", "weighs"), [(1.0, True), (1000.0, False)])
-def test_a_small_bias_is_a_weight_and_a_large_one_needs_row_maxima(bias, weighs):
+def test_only_a_large_bias_needs_row_maxima(bias, weighs):
     case = helpers.dense_heads(bias=bias)
     _, cache = forward(case, case.arrays, case.context())
     exponentials = cache[5][0]

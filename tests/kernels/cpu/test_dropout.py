@@ -21,8 +21,8 @@ def test_the_probability_is_exact_though_bytes_have_256_values(rate):
     for _ in range(CALLS):
         dropped += ENTRIES - np.count_nonzero(draw_kept((ENTRIES,), rate, generator))
     # Thresholds vary from call to call, entries within one.
-    part = 256.0 * rate - math.floor(256.0 * rate)
-    between, within = part * (1.0 - part) / 256.0**2, rate * (1.0 - rate) / ENTRIES
+    fraction = 256.0 * rate - math.floor(256.0 * rate)
+    between, within = fraction * (1.0 - fraction) / 256.0**2, rate * (1.0 - rate) / ENTRIES
     deviation = math.sqrt((between + within) / CALLS)
     assert abs(dropped / (CALLS * ENTRIES) - rate) < 4.0 * deviation
     for threshold in (math.floor(256.0 * rate), round(256.0 * rate)):
@@ -31,28 +31,28 @@ def test_the_probability_is_exact_though_bytes_have_256_values(rate):
 
 
 def test_entries_are_drawn_apart_from_each_other():
-    kept = draw_kept((1 << 18,), 0.5, np.random.default_rng(0)).astype("float64") - 0.5
+    centred_mask = draw_kept((1 << 18,), 0.5, np.random.default_rng(0)).astype("float64") - 0.5
     for lag in (1, 2, 4, 7, 8, 16, 64):
-        assert abs((kept[lag:] * kept[:-lag]).mean()) < 4.0 * 0.25 / 512.0
+        assert abs((centred_mask[lag:] * centred_mask[:-lag]).mean()) < 4.0 * 0.25 / 512.0
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (8,), (9,), (3, 5, 7), (0, 4)])
 def test_a_mask_of_any_shape(shape):
-    kept = draw_kept(shape, 0.5, np.random.default_rng(0))
-    assert kept.shape == shape
-    assert kept.dtype == bool
+    is_kept = draw_kept(shape, 0.5, np.random.default_rng(0))
+    assert is_kept.shape == shape
+    assert is_kept.dtype == bool
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1 / 512, 0.999])
-def test_what_is_kept_is_scaled_and_what_is_dropped_is_0(rng, rate, dtype):
+def test_dropout_scales_the_entries_that_its_mask_keeps(rng, rate, dtype):
     x = (1.0 + rng.random((50, 41))).astype(dtype)
     for seed in range(3):  # 1 / 512: some calls drop nothing
-        kept = draw_kept(x.shape, rate, np.random.default_rng(seed))
+        is_kept = draw_kept(x.shape, rate, np.random.default_rng(seed))
         y, cache = dropout(x, rate, np.random.default_rng(seed), context=EngineContext())
-        np.testing.assert_array_equal(y != 0.0, kept)
+        np.testing.assert_array_equal(y != 0.0, is_kept)
         eps = float(np.finfo(dtype).eps)
-        np.testing.assert_allclose(y[kept], x[kept] / (1.0 - rate), rtol=4 * eps)
+        np.testing.assert_allclose(y[is_kept], x[is_kept] / (1.0 - rate), rtol=4 * eps)
         np.testing.assert_array_equal(dropout_backward(x, cache), y)
 
 

@@ -24,7 +24,7 @@ def small_arrays_are_lent_as_well(monkeypatch):
     monkeypatch.setattr("npformer.engine.workspace.SMALL", LINE)
 
 
-def with_gaps(x):
+def add_gaps(x):
     """Return the same numbers, NaN between them."""
     view = np.full([2 * n + 1 for n in x.shape], np.nan)[tuple(slice(1, None, 2) for _ in x.shape)]
     view[...] = x
@@ -36,12 +36,18 @@ def backwards(x):
     return x[::-1].copy()[::-1]
 
 
-LAYOUTS = with_gaps, backwards, np.asfortranarray
+LAYOUTS = add_gaps, backwards, np.asfortranarray
 
 
-def test_every_kernel_has_a_case_and_the_name_of_its_pair():
+def test_every_kernel_has_a_case():
     assert {case.name for case in helpers.CASES.values()} == set(KERNELS)
+
+
+def test_adam_has_the_only_kernel_for_an_update():
     assert set(UPDATES) == {"adam_update"}
+
+
+def test_a_kernel_for_one_pair_has_its_name():
     layers = {"linear", "layer_norm", "rms_norm", "embedding", "dropout", "fourier_mixing"}
     assert {name for name in KERNELS if hasattr(F, name)} == layers | {"softmax_cross_entropy"}
 
@@ -101,20 +107,20 @@ def long_sequences(request, case, monkeypatch):
 @pytest.fixture
 def calls(monkeypatch):
     """Note how many parts calls have, and let these begin at once."""
-    seen = []
+    call_counts = []
 
-    def noted(do, parts):
-        seen.append(len(parts))
-        all_here = threading.Barrier(len(parts), timeout=30)
+    def count_call(do, slices):
+        call_counts.append(len(slices))
+        all_here = threading.Barrier(len(slices), timeout=30)
 
-        def begin(part):
+        def begin(slice_of_call):
             all_here.wait()
-            return do(part)
+            return do(slice_of_call)
 
-        return side_by_side(begin, parts)
+        return side_by_side(begin, slices)
 
-    monkeypatch.setattr(engine_context, "side_by_side", noted)
-    return seen
+    monkeypatch.setattr(engine_context, "side_by_side", count_call)
+    return call_counts
 
 
 @pytest.mark.usefixtures("long_sequences")
@@ -146,10 +152,12 @@ def test_which_kernels_compute_in_parts(name, calls, monkeypatch):
 @pytest.mark.usefixtures("long_sequences")
 def test_no_part_of_a_call_waits_for_another(case, monkeypatch):
     """The order in which parts are computed changes no bit, so that of threads does not either."""
-    monkeypatch.setattr(engine_context, "side_by_side", lambda do, parts: [do(p) for p in parts])
+    monkeypatch.setattr(engine_context, "side_by_side", lambda do, slices: [do(p) for p in slices])
     in_order = helpers.run(case, threads=3)
     monkeypatch.setattr(
-        engine_context, "side_by_side", lambda do, parts: [do(part) for part in parts[::-1]][::-1]
+        engine_context,
+        "side_by_side",
+        lambda do, slices: [do(slice_of_call) for slice_of_call in slices[::-1]][::-1],
     )
     helpers.assert_same(helpers.run(case, threads=3), in_order)
 
@@ -169,11 +177,11 @@ def test_arrays_are_lent(name, dtype):
 def test_without_a_backward_pass_y_is_the_same(case):
     for dtype in ("float64", "float32"):
         arrays = tuple(a.astype(dtype) for a in case.arrays)
-        kept, _ = helpers.forward(case, arrays, case.context())
+        y_with_cache, _ = helpers.forward(case, arrays, case.context())
         y, _ = helpers.forward(case, arrays, case.context(keep=False))
-        np.testing.assert_array_equal(y, kept)
+        np.testing.assert_array_equal(y, y_with_cache)
         lent, _ = helpers.forward(case, arrays, case.context(keep=False, workspace=Workspace()))
-        np.testing.assert_array_equal(lent, kept)
+        np.testing.assert_array_equal(lent, y_with_cache)
 
 
 def test_no_argument_changes(case):
@@ -183,10 +191,10 @@ def test_no_argument_changes(case):
         array.flags.writeable = False
     y, cache = helpers.forward(case, arrays, case.context())
     helpers.assert_same(arrays, case.arrays)
-    kept, dy = y.copy(), helpers.gradient_for(y)
+    original_y, dy = y.copy(), helpers.gradient_for(y)
     before = dy.copy()
     helpers.backward(case, dy, cache)
-    helpers.assert_same([*arrays, dy, y], [*case.arrays, before, kept])
+    helpers.assert_same([*arrays, dy, y], [*case.arrays, before, original_y])
     dy.flags.writeable = False
     helpers.backward(case, dy, cache)
 
@@ -196,11 +204,11 @@ def test_backward_twice_gives_the_same_twice(case):
         y, cache = helpers.forward(case, case.arrays, case.context(workspace=workspace))
         dy = helpers.gradient_for(y)
         first = helpers.backward(case, dy, cache)
-        kept = [g.copy() for g in first]
+        first_copies = [g.copy() for g in first]
         helpers.backward(case, 2.0 * dy + 1.0, cache)
         second = helpers.backward(case, dy, cache)
-        helpers.assert_same(second, kept)
-        helpers.assert_same(first, kept)
+        helpers.assert_same(second, first_copies)
+        helpers.assert_same(first, first_copies)
 
 
 def test_a_cache_and_results_survive_later_calls(case):
@@ -209,8 +217,10 @@ def test_a_cache_and_results_survive_later_calls(case):
         y, cache = helpers.forward(case, case.arrays, case.context(workspace=workspace))
         gradients = helpers.backward(case, helpers.gradient_for(y), cache)
         for later in (1.0, 2.0):
-            others = tuple(later + 0.5 * a for a in case.arrays)
-            y_later, cache_later = helpers.forward(case, others, case.context(workspace=workspace))
+            later_arrays = tuple(later + 0.5 * a for a in case.arrays)
+            y_later, cache_later = helpers.forward(
+                case, later_arrays, case.context(workspace=workspace)
+            )
             helpers.backward(case, helpers.gradient_for(y_later), cache_later)
             del y_later, cache_later
         again = helpers.backward(case, helpers.gradient_for(y), cache)

@@ -24,7 +24,7 @@ def vectors(*shape):
     return np.random.default_rng(1).normal(size=shape)
 
 
-def randomised(layer):
+def randomise(layer):
     """Give every parameter values that are neither 0 nor 1."""
     rng = np.random.default_rng(2)
     for value in layer.parameters().values():
@@ -75,7 +75,7 @@ ZERO_BY_NATURE = ("attention_heads", 4)  # of the keys' bias: the softmax does n
 def check(name, max_entries=2, directions=1):
     make, x, options = LAYERS[name]
     return gradcheck(
-        randomised(make()), x, max_entries=max_entries, directions=directions, **options
+        randomise(make()), x, max_entries=max_entries, directions=directions, **options
     )
 
 
@@ -99,16 +99,16 @@ def test_layers_of_kernels_pass_before_both_referees(name):
 
 def test_complex_steps_go_without_kernels_behind_ids_too():
     """What follows a table has to see complex numbers that it may not drop."""
-    seen = set()
+    array_types = set()
 
     class Noted(L.Embedding):
         def forward(self, x, context):
             y, cache = super().forward(x, context)
-            seen.add(type(y))
+            array_types.add(type(y))
             return y, cache
 
     gradcheck(Noted(4, 3, seed=0, dtype="float64"), IDS)
-    assert seen == {np.ndarray, ComplexArray}
+    assert array_types == {np.ndarray, ComplexArray}
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_complex_steps_go_without_kernels_behind_ids_too():
 def test_a_gradient_that_is_off_by_a_thousandth_is_caught(monkeypatch, name, i):
     forward, backward = KERNELS[name]
 
-    def broken(dy, cache, **options):
+    def broken_backward(dy, cache, **options):
         gradients = backward(dy, cache, **options)
         if not isinstance(gradients, tuple):
             return 1.001 * gradients
         return tuple(1.001 * g if j == i else g for j, g in enumerate(gradients))
 
-    monkeypatch.setitem(KERNELS, name, (forward, broken))
+    monkeypatch.setitem(KERNELS, name, (forward, broken_backward))
     monkeypatch.setattr(sys.modules[add_to_rows.passes.__module__], "add_by_rows", lambda *_: False)
     with pytest.raises(GradcheckError):
         check(name)
@@ -134,11 +134,11 @@ def test_a_gradient_that_is_off_by_a_thousandth_is_caught(monkeypatch, name, i):
 def test_a_result_that_is_off_by_a_thousandth_is_caught(monkeypatch, name):
     forward, backward = KERNELS[name]
 
-    def broken(*arguments, **options):
+    def broken_forward(*arguments, **options):
         y, cache = forward(*arguments, **options)
         return 1.001 * y, cache
 
-    monkeypatch.setitem(KERNELS, name, (broken, backward))
+    monkeypatch.setitem(KERNELS, name, (broken_forward, backward))
     with pytest.raises(GradcheckError):
         check(name)
     with nf.use_kernels(False):

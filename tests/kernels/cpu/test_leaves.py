@@ -27,7 +27,7 @@ def activation(n, d):
     return [normals(n, d), normals(d), normals(n, d), True]
 
 
-def in_place(n, d):
+def activation_in_place(n, d):
     x = normals(n, d)
     return [x, normals(d), x, False]
 
@@ -42,12 +42,12 @@ def scores(n, d):
     return normals(3, 2, n, d)
 
 
-def below(n):
+def causal_scores(n):
     """Two heads of one sample, where a query sees no later key."""
     return [normals(1, 2, n, n), None, None, False, (-n, 0), True, np.zeros((1, 2, n, 1))]
 
 
-def shifted(n, d):
+def large_scores(n, d):
     e, weight, sums = 30.0 * scores(n, d), np.ones((3, 1, 1, d)), np.zeros((3, 2, n, 1))
     weight[0, ..., : d // 2], weight[1] = 0.0, 0.0
     return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, (-1, 2), False, sums]
@@ -74,10 +74,10 @@ def losses(n, d, smoothing=0.0, scale=1.0):
 
 CASES = {
     **dict.fromkeys(("bias_gelu", "bias_gelu_tanh", "bias_silu"), activation),
-    "bias_relu, in place": in_place,
-    "bias_gelu, in place": in_place,
-    "bias_gelu_tanh, in place": in_place,
-    "bias_silu, in place": in_place,
+    "bias_relu, in place": activation_in_place,
+    "bias_gelu, in place": activation_in_place,
+    "bias_gelu_tanh, in place": activation_in_place,
+    "bias_silu, in place": activation_in_place,
     "norm_rows": norm,
     "norm_rows, alone": lambda n, d: [norm(n, d)[0], None, *norm(n, d)[2:6], None, *norm(n, d)[7:]],
     "norm_rows, of a sum": lambda n, d: [*norm(n, d)[:6], None, *norm(n, d)[7:]],
@@ -90,9 +90,17 @@ CASES = {
         np.zeros((n, d)),
         normals(2, d),
     ],
-    "exponentiate": lambda n, d: [scores(n, d), None, None, False, None, True, shifted(n, d)[-1]],
-    "exponentiate, below": lambda n, d: below(d),
-    "exponentiate, shifted": shifted,
+    "exponentiate": lambda n, d: [
+        scores(n, d),
+        None,
+        None,
+        False,
+        None,
+        True,
+        large_scores(n, d)[-1],
+    ],
+    "exponentiate, below": lambda n, d: causal_scores(d),
+    "exponentiate, shifted": large_scores,
     "norm_rows, not centred": lambda n, d: [*norm(n, d)[:5], False, *norm(n, d)[6:]],
     "gated_product": lambda n, d: [*normals(2, n, d), normals(d), np.zeros((n, d))],
     "gated_product_backward": lambda n, d: [*normals(4, n, d), np.zeros((n, d))],
@@ -137,9 +145,9 @@ def test_both_bodies_compute_the_same(case, odd):
     leaf = LEAVES[case.partition(",")[0]]
     for dtype, bound in (("float64", 1e-13), ("float32", 5e-6)):
         for size in SIZES:
-            given = [CASES[case](*size) for _ in range(2)]
-            found = []
-            for run, arguments in zip((leaf.run, leaf.passes), given, strict=True):
+            argument_lists = [CASES[case](*size) for _ in range(2)]
+            results = []
+            for run, arguments in zip((leaf.run, leaf.passes), argument_lists, strict=True):
                 same = {id(a): a.astype(dtype) for a in arguments if isinstance(a, np.ndarray)}
                 for a in arguments:
                     if isinstance(a, np.ndarray) and a.dtype.kind in "ib":
@@ -149,8 +157,8 @@ def test_both_bodies_compute_the_same(case, odd):
                     arrays[0].flat[0] = odd
                 with np.errstate(all="ignore"):
                     result = run(*(same.get(id(a), a) for a in arguments))
-                found.append(arrays if result is None else [*arrays, np.asarray(result)])
-            for one, other in zip(*found, strict=True):
+                results.append(arrays if result is None else [*arrays, np.asarray(result)])
+            for one, other in zip(*results, strict=True):
                 zeros = np.zeros(other.shape)
                 scale = np.abs(other, where=np.isfinite(other), out=zeros).max(initial=1.0)
                 np.testing.assert_allclose(one, other, rtol=bound, atol=bound * scale)
@@ -205,13 +213,23 @@ def test_no_sum_depends_on_where_arrays_lie_in_memory(case):
     leaf, summed = LEAVES[case.partition(",")[0]], re.compile(r"bin\.rdx|vector\.reduce\.f").search
     for dtype in ("float64", "float32"):
         loop = numba.njit(leaf.loop, **numba_options(leaf.fastmath))
-        given = CASES[case](3, 7)
-        loop(*(a.astype(dtype) if getattr(a, "dtype", None) == "float64" else a for a in given))
+        case_arguments = CASES[case](3, 7)
+        loop(
+            *(
+                a.astype(dtype) if getattr(a, "dtype", None) == "float64" else a
+                for a in case_arguments
+            )
+        )
         code = loop.inspect_llvm(loop.signatures[0])
-        _, *asked = re.split(r"\nvector\.memcheck\d*:", code)
-        until_next = [re.split(r"\n(?:scalar\.ph|iter\.check)\d*:", each)[0] for each in asked]
-        assert not [each for each in until_next if summed(each)]
-        assert leaf is not LEAVES["norm_rows"] or (asked and summed(code))  # there LLVM does both
+        _, *checked_loops = re.split(r"\nvector\.memcheck\d*:", code)
+        until_next = [
+            re.split(r"\n(?:scalar\.ph|iter\.check)\d*:", code_of_loop)[0]
+            for code_of_loop in checked_loops
+        ]
+        assert not [code_of_loop for code_of_loop in until_next if summed(code_of_loop)]
+        assert leaf is not LEAVES["norm_rows"] or (
+            checked_loops and summed(code)
+        )  # there LLVM does both
 
 
 @pytest.mark.parametrize("x", [-1e4, -200.0, -1.0, 0.0, 0.3, 100.0, 1e4])
@@ -257,11 +275,11 @@ SAID = "npformer compiles its loops, once on this machine"
 
 @loops
 @pytest.mark.processes
-def test_code_is_compiled_once_and_damaged_code_again(tmp_path):
+def test_only_damaged_code_is_compiled_again(tmp_path):
     first, second = [run(tmp_path) for _ in range(2)]  # at the same time
-    out, said = answer(first)
+    out, messages = answer(first)
     assert out == answer(second)[0]
-    assert said == SAID
+    assert messages == SAID
     assert answer(run(tmp_path)) == (out, "")
     files = [file for file in tmp_path.rglob("*.nb?") if file.is_file()]
     assert files
@@ -296,13 +314,21 @@ def test_other_words_are_refused(monkeypatch):
 
 
 @pytest.mark.processes
-def test_without_numba_or_with_a_broken_one_passes_run(tmp_path):
-    out, said = answer(run(tmp_path, **{VARIABLE: "0"}))
+def test_passes_run_if_the_environment_says_so(tmp_path):
+    out, messages = answer(run(tmp_path, **{VARIABLE: "0"}))
     assert out == f"79.41635 {VARIABLE} is 0"
-    assert said == ""
+    assert messages == ""
+
+
+@pytest.mark.processes
+def test_passes_run_if_numba_compiles_nothing(tmp_path):
     out, _ = answer(run(tmp_path, NUMBA_DISABLE_JIT="1"))
-    assert out == "79.41635 numba is told to compile nothing (NUMBA_DISABLE_JIT)"
+    assert out == "79.41635 numba compiles nothing, because NUMBA_DISABLE_JIT is set"
+
+
+@pytest.mark.processes
+def test_passes_run_if_numba_is_broken(tmp_path):
     (tmp_path / "numba.py").write_text("raise SystemError('LLVM')")
-    out, said = answer(run(tmp_path, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])))
+    out, messages = answer(run(tmp_path, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])))
     assert out == "79.41635 numba cannot be imported: SystemError: LLVM"
-    assert said == ""
+    assert messages == ""

@@ -51,21 +51,25 @@ def test_a_class_that_is_ruled_out_has_a_loss_for_the_others():
     assert passes(np.array([[0.0, -np.inf, 0.0]]), np.array([2]), 0.1)[0] == np.inf
 
 
-def test_logits_without_a_label_may_be_anything_and_others_show_nan():
-    logits = np.zeros((2, 3))
-    logits[1] = np.nan
-    loss, dlogits = passes(logits, np.array([0, F.NO_LABEL]))
+ONE_ROW_OF_NAN = np.array([[0.0, 0.0, 0.0], [np.nan, np.nan, np.nan]])
+
+
+def test_logits_without_a_label_may_be_anything():
+    loss, dlogits = passes(ONE_ROW_OF_NAN.copy(), np.array([0, F.NO_LABEL]))
     np.testing.assert_allclose(loss, math.log(3.0))
     np.testing.assert_array_equal(dlogits[1], 0.0)
-    assert np.isnan(passes(logits, np.array([0, 1]))[0])
+
+
+def test_a_loss_shows_nan_in_logits_with_a_label():
+    assert np.isnan(passes(ONE_ROW_OF_NAN.copy(), np.array([0, 1]))[0])
 
 
 @pytest.mark.parametrize("dloss", [np.float64(0.25), np.array(0.25)])
 def test_the_gradient_of_a_loss_is_a_number_of_any_kind(dloss):
     logits = LOGITS.astype("float32")
-    found = passes(logits, LABELS, dloss=dloss)[1]
-    assert found.dtype == "float32"
-    np.testing.assert_array_equal(found, passes(logits, LABELS, dloss=0.25)[1])
+    dlogits = passes(logits, LABELS, dloss=dloss)[1]
+    assert dlogits.dtype == "float32"
+    np.testing.assert_array_equal(dlogits, passes(logits, LABELS, dloss=0.25)[1])
 
 
 @pytest.mark.parametrize("labels", [LABELS[:, :2], LABELS + 2, LABELS - 2, LABELS + 0.5])
@@ -78,13 +82,13 @@ def test_labels_that_do_not_fit_are_refused_as_by_the_pair(labels):
 
 
 def test_few_logits_are_left_to_the_pair(monkeypatch):
-    used = []
+    sizes = []
 
-    def noted(*arguments, **options):
-        used.append(arguments[0].size)
+    def note_size(*arguments, **options):
+        sizes.append(arguments[0].size)
         return losses.softmax_cross_entropy(*arguments, **options)
 
-    pair = noted, losses.softmax_cross_entropy_backward
+    pair = note_size, losses.softmax_cross_entropy_backward
     monkeypatch.setitem(KERNELS, "softmax_cross_entropy", pair)
     loss = fast_losses.fast_loss(SoftmaxCrossEntropy(0.1), "numpy", EngineContext())
     for rows in (fast_losses.FEW // 8 - 1, fast_losses.FEW // 8):
@@ -95,10 +99,10 @@ def test_few_logits_are_left_to_the_pair(monkeypatch):
         assert value == pytest.approx(plain, rel=1e-12)
         expected = SoftmaxCrossEntropy(0.1).backward(0.5, plain_cache)
         np.testing.assert_allclose(loss.backward(0.5, cache), expected, rtol=0, atol=1e-17)
-    assert used == [fast_losses.FEW]
+    assert sizes == [fast_losses.FEW]
 
 
-def test_the_loss_of_a_sure_prediction_and_its_gradient_keep_their_digits():
+def test_a_sure_prediction_keeps_its_digits():
     logits = np.array([[20.0, 0.0, -5.0], [3.0, 3.0, -60.0]], "float32")
     for row, rest in zip(logits, (math.exp(-20.0) + math.exp(-25.0), 1.0), strict=True):
         loss, cache = losses.softmax_cross_entropy(

@@ -19,7 +19,7 @@ from npformer.engine.twin_classes import model_cache
 
 
 @contextmanager
-def traced():
+def trace_memory():
     """Count memory from here on; NumPy tells `tracemalloc` what it asks for."""
     gc.collect()
     tracemalloc.start()
@@ -56,7 +56,7 @@ def test_a_training_step_uses_its_memory_again(mixer, workers):
         optimizer.step(gradients)
 
     model.loss_and_gradients(x, y, seed=0)  # imports what the first call imports
-    with Team(model, workers, workspaces=workspaces) as team, traced():
+    with Team(model, workers, workspaces=workspaces) as team, trace_memory():
         first = peak_of(step)
         for _ in range(3):
             step()
@@ -77,7 +77,7 @@ def test_prediction_uses_its_memory_again(mixer, monkeypatch):
     config = nf.EncoderConfig(d_model=64, n_layers=2, n_heads=4, d_ff=256, max_len=64, mixer=mixer)
     model = nf.SequenceClassifier(config, n_classes=10, n_features=7)
     x = np.random.default_rng(0).normal(size=(8, 64, 7)).astype("float32")
-    with traced():
+    with trace_memory():
         first = peak_of(lambda: model(x))
         model(x)
         later = max(peak_of(lambda: model(x)) for _ in range(10))
@@ -113,7 +113,7 @@ def peak_of_attention(length, store):
 
 
 def test_attention_that_stores_nothing_needs_memory_in_proportion_to_the_length():
-    with traced(), threadpool_limits(limits=1, user_api="blas"):
+    with trace_memory(), threadpool_limits(limits=1, user_api="blas"):
         peak_of_attention(1024, store=False)  # compiles what several tiles need as well
         peaks = [peak_of_attention(length, store=False) for length in (512, 1024, 2048, 4096)]
     growth = np.divide(peaks[1:], peaks[:-1])
@@ -124,7 +124,7 @@ def test_attention_that_stores_nothing_needs_memory_in_proportion_to_the_length(
 
 def test_fourier_mixing_holds_no_more_than_a_piece_beside_its_result():
     x = np.random.default_rng(0).normal(size=(256, 64, 64)).astype("float32")
-    with traced():
+    with trace_memory():
         fourier_mixing(x, context=EngineContext())
         peak = peak_of(lambda: fourier_mixing(x, context=EngineContext()))
     assert x.size >= 4 * rows.CHUNK
@@ -133,6 +133,6 @@ def test_fourier_mixing_holds_no_more_than_a_piece_beside_its_result():
 
 def test_attention_that_stores_needs_the_square():
     """This is what the test of attention without it would notice."""
-    with traced():
+    with trace_memory():
         peaks = [peak_of_attention(length, store=True) for length in (2048, 4096)]
     assert peaks[1] > 3.0 * peaks[0]

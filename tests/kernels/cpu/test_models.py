@@ -45,5 +45,5 @@ def test_a_model_is_made_of_these_kernels(small_model, token_batch, monkeypatch,
     x, y, _ = token_batch
     small_model(mixer=mixer, norm=norm, dropout=0.3).loss_and_gradients(x, y, seed=0)
     for i in (0, 1):  # forward and backward
-        used = {name for name, pair in kernels.items() if pair[i].called}
-        assert used == USED[mixer] | ALWAYS | NORMS[norm]
+        called_kernels = {name for name, pair in kernels.items() if pair[i].called}
+        assert called_kernels == USED[mixer] | ALWAYS | NORMS[norm]

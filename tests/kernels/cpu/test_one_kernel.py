@@ -28,13 +28,29 @@ def test_a_large_mean_costs_no_digits(make, mean):
         np.testing.assert_allclose(ours, exact, rtol=0, atol=3e-6 * max(np.abs(exact).max(), 1.0))
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 7, 64, 257, 768, 4097])
-def test_a_constant_row_is_beta_and_sends_nothing_back_that_is_not_finite(d):
+CONSTANTS = 0.1, -7.0 / 3.0, 12345.678, 1e6 / 3.0, 1e30 / 7.0
+widths_of_rows = pytest.mark.parametrize("d", [1, 2, 3, 7, 64, 257, 768, 4097])
+
+
+def norm_of_constant_rows(constant, d):
+    """Return beta, and the output and the cache of a layer norm of constant rows."""
     gamma, beta = (a.astype("float32") for a in helpers.normals((d,), (d,)))
-    for constant in (0.1, -7.0 / 3.0, 12345.678, 1e6 / 3.0, 1e30 / 7.0):
-        x = np.full((3, d), constant, "float32")
-        y, cache = layer_norm(x, gamma, beta, 1e-12, context=EngineContext())
+    x = np.full((3, d), constant, "float32")
+    y, cache = layer_norm(x, gamma, beta, 1e-12, context=EngineContext())
+    return beta, y, cache
+
+
+@widths_of_rows
+def test_the_norm_of_a_constant_row_is_beta(d):
+    for constant in CONSTANTS:
+        beta, y, _ = norm_of_constant_rows(constant, d)
         np.testing.assert_array_equal(y, np.broadcast_to(beta, y.shape))
+
+
+@widths_of_rows
+def test_a_constant_row_has_finite_gradients(d):
+    for constant in CONSTANTS:
+        _, y, cache = norm_of_constant_rows(constant, d)
         assert all(np.isfinite(g).all() for g in norm_backward(y, cache))
 
 
@@ -48,7 +64,7 @@ def test_there_is_a_kernel_for_each_activation():
 
 @each_activation
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_without_a_backward_pass_y_is_right_in_pieces(activation, piece, dtype):
+def test_without_a_backward_pass_y_is_right_in_pieces(activation, chunk_size, dtype):
     case = helpers.feed_forward((2, 7, 16), 23, activation)
     y, _ = forward(case, tuple(a.astype(dtype) for a in case.arrays), case.context(keep=False))
     assert_close([y], expected(case, dtype)[:1], 1e-12 if dtype == "float64" else 5e-6)
@@ -77,12 +93,12 @@ def test_ids_of_any_layout(rng):
 def test_rows_get_the_bits_of_the_whole_tables_gradient(rng, monkeypatch, n, dtype):
     ids, dy = rng.integers(0, 60, (3, n))[::-1], rng.normal(size=(3, n, 5)).astype(dtype)
     _, cache = embedding(ids, np.ones((60, 5), dtype), context=EngineContext())
-    whole = embedding_backward(dy, cache)
+    dtable = embedding_backward(dy, cache)
     for few in (0, 1 << 30):
         monkeypatch.setattr(sys.modules[embedding.__module__], "FEW", few)
         total = np.zeros((60, 5), dtype)
         add_to_rows(total, ids.reshape(-1), dy.reshape(-1, 5))
-        np.testing.assert_array_equal(total, whole)
+        np.testing.assert_array_equal(total, dtable)
 
 
 def test_the_gradient_is_an_array_of_its_own(rng):
@@ -107,11 +123,11 @@ def test_a_layer_adds_to_the_rows_that_were_looked_up(rng, monkeypatch, way, sca
         monkeypatch.setattr(module, name, value)
     layer = nf.layers.Embedding(11, 3, scale=scale, seed=0, dtype="float64")
     ids, dy = rng.integers(0, 11, (5, 7)), rng.normal(size=(5, 7, 3))
-    found, plain = nf.Gradients(layer), nf.Gradients(layer)
+    fast_gradients, plain_gradients = nf.Gradients(layer), nf.Gradients(layer)
     for _ in range(2):  # what is there stays
-        for of, gradients in ((nf.fast(layer), found), (layer, plain)):
+        for of, gradients in ((nf.fast(layer), fast_gradients), (layer, plain_gradients)):
             of.backward(dy, of.forward(ids, nf.Context())[1], gradients)
-    np.testing.assert_allclose(found.flat, plain.flat, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(fast_gradients.flat, plain_gradients.flat, rtol=0, atol=1e-13)
     layer.weight.trainable = False
     twin = nf.fast(layer)
     twin.backward(dy, twin.forward(ids, nf.Context())[1], nf.Gradients(layer))

@@ -17,16 +17,17 @@ HIDDEN = [((1,), 1), ((1, 64), 257), ((101, 1), 3), ((13, 257), 1), ((2, 2, 3, 5
 IDS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "uint64"]
 
 CASES = [
-    *(helpers.linear(*given) for given in product(ROWS, (1, 3, 257), (True, False))),
+    *(helpers.linear(*sizes) for sizes in product(ROWS, (1, 3, 257), (True, False))),
     *(helpers.layer_norm(x) for x in [(64,), (101, 3), (7, 13, 64), (3, 1), *ROWS]),
     *(helpers.layer_norm((13, 64), eps) for eps in (1e-12, 10.0)),
     *(helpers.feed_forward(*sizes, a) for sizes, a in product(HIDDEN, ACTIVATIONS)),
-    *(helpers.feed_forward((5, 7, 16), 23, *given) for given in product(ACTIVATIONS, (1e-3, 30.0))),
+    *(helpers.feed_forward((5, 7, 16), 23, a, 1e-3) for a in ACTIVATIONS),
+    *(helpers.feed_forward((5, 7, 16), 23, a, 30.0) for a in ACTIVATIONS),
     *(helpers.fourier_mixing((5, *x)) for x in product((1, 2, 3, 13, 64), (1, 2, 3, 4, 64, 257))),
     *(helpers.fourier_mixing(x) for x in [(7, 5), (2, 3, 4, 6)]),
     *(
-        helpers.embedding(*given)
-        for given in product([(), (1,), (5, 7), (2, 3, 4)], (1, 2, 1009), (1, 3, 64))
+        helpers.embedding(*sizes)
+        for sizes in product([(), (1,), (5, 7), (2, 3, 4)], (1, 2, 1009), (1, 3, 64))
     ),
     *(helpers.embedding((5, 7), 11, 3, dtype) for dtype in IDS),
     *(
@@ -40,7 +41,7 @@ BY_KERNEL = {one.name: [case for case in CASES if case.name == one.name] for one
 
 
 @pytest.mark.parametrize("name", BY_KERNEL)
-def test_the_kernel_computes_what_its_pairs_do(name, piece):
+def test_the_kernel_computes_what_its_pairs_do(name, chunk_size):
     for case in BY_KERNEL[name]:
         assert_parity(case)
 
@@ -64,10 +65,10 @@ def test_no_rows_at_all_send_zeros_to_the_parameters(empty):
         assert not gradient.any()
 
 
-def with_first(case, change):
+def change_first_array(case, change):
     """Return the case with another first array."""
-    x, *others = case.arrays
-    return replace(case, arrays=(change(x), *others))
+    x, *other_arrays = case.arrays
+    return replace(case, arrays=(change(x), *other_arrays))
 
 
 def ones(name, *shapes):
@@ -92,41 +93,41 @@ def narrower(x):
 
 
 REFUSED = [
-    (with_first(LINEAR, narrower), ValueError, "x has shape"),
+    (change_first_array(LINEAR, narrower), ValueError, "x has shape"),
     (ones("linear", (2, 3), (3, 5), (4,)), ValueError, "b has shape"),
     (ones("linear", (2, 3), (3,), (3,)), ValueError, "W has shape"),
     (ones("layer_norm", (2, 3), (4,), (3,)), ValueError, "gamma has shape"),
-    (with_first(NORM, single), TypeError, "float32"),
-    (with_first(FEED_FORWARD, narrower), ValueError, "x has shape"),
-    (with_first(FEED_FORWARD, single), TypeError, "float32"),
+    (change_first_array(NORM, single), TypeError, "float32"),
+    (change_first_array(FEED_FORWARD, narrower), ValueError, "x has shape"),
+    (change_first_array(FEED_FORWARD, single), TypeError, "float32"),
     (ones("fourier_mixing", (4,)), ValueError, "x has shape"),
-    (with_first(helpers.fourier_mixing(), lambda x: 1j * x), TypeError, "complex128"),
+    (change_first_array(helpers.fourier_mixing(), lambda x: 1j * x), TypeError, "complex128"),
     (
         replace(helpers.embedding((2,), 5), others=(np.array([0, 5]),)),
         ValueError,
         "ids holds 5; expected whole numbers from 0 to 4",
     ),
     (helpers.dropout(rate=1.0), ValueError, "rate is 1"),
-    (with_first(ATTENTION, narrower), ValueError, "x has shape"),
-    (with_first(ATTENTION, lambda x: x[0]), ValueError, "x has shape"),
+    (change_first_array(ATTENTION, narrower), ValueError, "x has shape"),
+    (change_first_array(ATTENTION, lambda x: x[0]), ValueError, "x has shape"),
     (replace(ATTENTION, mask=LONGER_MASK), ValueError, "mask has shape"),
     (replace(ATTENTION, mask=NUMBERS_AS_MASK), TypeError, "True means keep"),
-    (with_first(ATTENTION, single), TypeError, "float32.*; expected"),
-    (with_first(ATTENTION, whole), TypeError, "int64.*; expected"),
+    (change_first_array(ATTENTION, single), TypeError, "float32.*; expected"),
+    (change_first_array(ATTENTION, whole), TypeError, "int64.*; expected"),
     (
-        with_first(DENSE, lambda x: np.concatenate([x, x[:, :1]], axis=1)),
+        change_first_array(DENSE, lambda x: np.concatenate([x, x[:, :1]], axis=1)),
         ValueError,
         "x has length 5; expected at most 4",
     ),
-    (with_first(DENSE, narrower), ValueError, "x has shape"),
+    (change_first_array(DENSE, narrower), ValueError, "x has shape"),
     (replace(DENSE, mask=LONGER_MASK), ValueError, "mask has shape"),
-    (with_first(DENSE, single), TypeError, "float32.*; expected"),
-    (with_first(DENSE, whole), TypeError, "int64.*; expected"),
+    (change_first_array(DENSE, single), TypeError, "float32.*; expected"),
+    (change_first_array(DENSE, whole), TypeError, "int64.*; expected"),
 ]
 
 
 @pytest.mark.parametrize(("wrong", "error", "message"), REFUSED)
-def test_what_does_not_fit_is_refused_and_not_cast(wrong, error, message):
+def test_arrays_that_do_not_fit_are_refused(wrong, error, message):
     with pytest.raises(error, match=message):
         forward(wrong, wrong.arrays, wrong.context())
 

@@ -19,18 +19,18 @@ from npformer.engine.gpu.source import Source
 from tests.kernels.gpu import emulated
 
 
-def changed(name: str, old: str, new: str) -> Callable[[], None]:
+def change_source(name: str, old: str, new: str) -> Callable[[], None]:
     """Replace words in a source of CUDA."""
 
     def apply() -> None:
         text = Source.text
 
         def instead(self: Source, char: str) -> str:
-            found = text(self, char)
+            source = text(self, char)
             if self.name == name:
-                assert old in found
-                return found.replace(old, new)
-            return found
+                assert old in source
+                return source.replace(old, new)
+            return source
 
         Source.text = instead  # type: ignore[method-assign]
 
@@ -55,7 +55,7 @@ def bare() -> None:
 def outside() -> None:
     """Write behind the last row, as on a GPU, where nobody looks."""
     bare()
-    changed("norms", "if (threadIdx.x == 0) inverse_std", "z[row + width] = 7; inverse_std")()
+    change_source("norms", "if (threadIdx.x == 0) inverse_std", "z[row + width] = 7; inverse_std")()
 
 
 def instead_of(name: str, function: Callable[..., Any]) -> Callable[[], None]:
@@ -73,9 +73,9 @@ BREAKS: dict[str, Callable[[], Any]] = {
     "nothing": lambda: None,
     "nothing, in full": lambda: None,
     "nothing, on bare memory": bare,
-    "numbers": changed("adam", "* shrink -", "* shrink - real(1.001) *"),
-    "large": changed("sums", "sum += x", "if (rows <= 4096 || row < 16) sum += x"),
-    "compile": changed("fourier", "const index_t half =", "half ="),
+    "numbers": change_source("adam", "* shrink -", "* shrink - real(1.001) *"),
+    "large": change_source("sums", "sum += x", "if (rows <= 4096 || row < 16) sum += x"),
+    "compile": change_source("fourier", "const index_t half =", "half ="),
     "exception": instead_of("clip_by_global_norm", fails),
     "outside": outside,
     "dies": instead_of("adam_update", lambda *arguments, **options: os._exit(139)),
@@ -90,8 +90,8 @@ IN_FULL = ("nothing, in full", "large")
 
 def backend() -> Backend:
     """Return the emulated device with all that a verdict says of a real one."""
-    about = [("GPU", "an emulated GPU"), ("driver", "for CUDA 13.0"), ("cupy", "14.2.0")]
-    return replace(emulated.backend(), details=lambda: about)
+    details = [("GPU", "an emulated GPU"), ("driver", "for CUDA 13.0"), ("cupy", "14.2.0")]
+    return replace(emulated.backend(), details=lambda: details)
 
 
 if __name__ == "__main__":

@@ -53,16 +53,16 @@ _order = 0
 @contextmanager
 def launches() -> Iterator[list[str]]:
     """Note the names of the kernels that run, in order."""
-    seen: list[str] = []
-    _watching.append(seen)
+    names: list[str] = []
+    _watching.append(names)
     try:
-        yield seen
+        yield names
     finally:
-        _watching.remove(seen)
+        _watching.remove(names)
 
 
 @contextmanager
-def in_order(order: int) -> Iterator[None]:
+def use_order(order: int) -> Iterator[None]:
     """Let threads take turns in another order: 0 as numbered, 1 reversed, others at random."""
     global _order
     before, _order = _order, order
@@ -79,7 +79,7 @@ FOLDER = Path(os.environ.setdefault("NPFORMER_EMULATED", _folder.name))
 _libraries: dict[str, ctypes.CDLL] = {}
 
 
-def compiled(code: str) -> ctypes.CDLL:
+def compile_library(code: str) -> ctypes.CDLL:
     """Compile a CUDA source as C++, once in a process."""
     key = hashlib.sha256(code.encode()).hexdigest()[:16]
     if key in _libraries:
@@ -104,18 +104,20 @@ def header() -> Path:
     """Return a copy of the header, beside which g++ finds it compiled: a third of all its work."""
     copy = FOLDER / HEADER.name
     if not (compiled_header := copy.with_name(f"{copy.name}.gch")).exists():
-        own = copy.with_suffix(f".{os.getpid()}")
-        own.write_bytes(HEADER.read_bytes())
-        own.replace(copy)
+        temporary_copy = copy.with_suffix(f".{os.getpid()}")
+        temporary_copy.write_bytes(HEADER.read_bytes())
+        temporary_copy.replace(copy)
         compile_to(compiled_header, "-x", "c++-header", str(copy))
     return copy
 
 
 def compile_to(file: Path, *source: str) -> None:
     new = file.with_suffix(f".{os.getpid()}")  # another process sees all of it, or nothing
-    made = subprocess.run(["g++", *FLAGS, *source, "-o", str(new)], capture_output=True, text=True)
-    if made.returncode:
-        raise LaunchError(f"g++ refuses the source:\n{made.stderr[:4000]}")
+    compilation = subprocess.run(
+        ["g++", *FLAGS, *source, "-o", str(new)], capture_output=True, text=True
+    )
+    if compilation.returncode:
+        raise LaunchError(f"g++ refuses the source:\n{compilation.stderr[:4000]}")
     new.replace(file)
 
 
@@ -127,7 +129,7 @@ class RawModule:
         self._code = code
 
     def get_function(self, name: str) -> RawFunction:
-        return RawFunction(compiled(self._code), name)
+        return RawFunction(compile_library(self._code), name)
 
 
 class RawFunction:
@@ -153,11 +155,11 @@ class RawFunction:
                 raise LaunchError(f"{self._name} got an array with strides {array.strides}")
         memory = Memory(arrays)
         values: list[Any] = []
-        kept = []
-        for i, (declared, given) in enumerate(zip(self._declared, args, strict=True)):
-            values.append(self._value(i, declared, given, memory))
-            if declared.startswith("array_in") and isinstance(given, FakeArray):
-                kept.append((i, given._host, given._host.copy()))
+        constant_arrays = []
+        for i, (declared, argument) in enumerate(zip(self._declared, args, strict=True)):
+            values.append(self._value(i, declared, argument, memory))
+            if declared.startswith("array_in") and isinstance(argument, FakeArray):
+                constant_arrays.append((i, argument._host, argument._host.copy()))
         pointers = (ctypes.c_void_p * len(values))(
             *(ctypes.cast(ctypes.pointer(value), ctypes.c_void_p) for value in values)
         )
@@ -176,31 +178,31 @@ class RawFunction:
         if not memory.margins_are_intact():
             raise LaunchError(f"{self._name} wrote outside of its arrays")
         memory.copy_back()
-        for i, array, before in kept:
+        for i, array, before in constant_arrays:
             if _address(array) not in written and array.tobytes() != before.tobytes():
                 raise LaunchError(f"{self._name} changed argument {i}, which it declares const")
 
-    def _value(self, i: int, declared: str, given: Any, memory: Memory) -> Any:
+    def _value(self, i: int, declared: str, argument: Any, memory: Memory) -> Any:
         """Return what CuPy would hand over, after a look at what the kernel declares."""
         kind, _, pointee = declared.partition(":")
         what = f"argument {i} of {self._name}, {declared}, got"
         if kind in ("array", "array_in"):
-            if type(given) is int and given == 0:
+            if type(argument) is int and argument == 0:
                 return ctypes.c_void_p(0)
-            if not isinstance(given, FakeArray):
-                raise LaunchError(f"{what} {given!r}")
-            host = given._host
+            if not isinstance(argument, FakeArray):
+                raise LaunchError(f"{what} {argument!r}")
+            host = argument._host
             if {"F": "f", "D": "d"}.get(host.dtype.char, host.dtype.char) not in POINTEES[pointee]:
                 raise LaunchError(f"{what} an array of {host.dtype}")
             return ctypes.c_void_p(memory.address(host))
         if kind == "index":
-            if type(given) is not int:
-                raise LaunchError(f"{what} {given!r}")
-            return ctypes.c_longlong(given)
+            if type(argument) is not int:
+                raise LaunchError(f"{what} {argument!r}")
+            return ctypes.c_longlong(argument)
         expected = np.float32 if pointee == "float" else np.float64
-        if kind != "number" or type(given) is not expected:
-            raise LaunchError(f"{what} {given!r}, a {type(given).__name__}")
-        return (ctypes.c_float if pointee == "float" else ctypes.c_double)(given)
+        if kind != "number" or type(argument) is not expected:
+            raise LaunchError(f"{what} {argument!r}, a {type(argument).__name__}")
+        return (ctypes.c_float if pointee == "float" else ctypes.c_double)(argument)
 
 
 def _address(array: np.ndarray) -> int:
@@ -217,8 +219,8 @@ class Memory:
         groups: list[tuple[int, int, list[np.ndarray]]] = []
         for start, stop, array in spans:
             if groups and start < groups[-1][1]:
-                first, last, others = groups[-1]
-                groups[-1] = first, max(last, stop), [*others, array]
+                first, last, overlapping = groups[-1]
+                groups[-1] = first, max(last, stop), [*overlapping, array]
             else:
                 groups.append((start, stop, [array]))
         for start, stop, members in groups:

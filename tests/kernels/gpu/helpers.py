@@ -10,7 +10,7 @@ import npformer as nf
 from npformer.core import arrays as backends
 from npformer.engine import EngineContext, gpu
 from tests.kernels.gpu import emulated
-from tests.kernels.helpers import Case, as_tuple, backward, expected, forward, gradient_for
+from tests.kernels.helpers import Case, backward, expected, forward, gradient_for, to_tuple
 
 DTYPES = ("float64", "float32")
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
@@ -28,27 +28,27 @@ def asarray(x: np.ndarray) -> Any:
     return nf.asarray(x, backend="cupy")
 
 
-def up(x: Any, dtype: str = "float64") -> Any:
+def upload(x: Any, dtype: str = "float64") -> Any:
     """Bring an array to the device, in `dtype` if it holds floats."""
     if not isinstance(x, np.ndarray):
         return x
     return asarray(x.astype(dtype) if x.dtype.kind == "f" else x)
 
 
-def down(x: Any) -> np.ndarray:
+def download(x: Any) -> np.ndarray:
     return nf.to_numpy(x)
 
 
-def agree(found: Any, expected: Any, dtype: str = "float64", share: float = 0.0) -> None:
+def agree(results: Any, expected: Any, dtype: str = "float64", share: float = 0.0) -> None:
     """Check arrays against each other, relative to the largest entry of each.
 
     Or relative to a share of the largest of all if that is more: some are 0 but for rounding.
     """
-    found, expected = as_tuple(found), as_tuple(expected)
-    assert len(found) == len(expected)
+    results, expected = to_tuple(results), to_tuple(expected)
+    assert len(results) == len(expected)
     floor = max(share * max(float(np.abs(y).max(initial=0.0)) for y in expected), 1e-30)
-    for i, (one, other) in enumerate(zip(found, expected, strict=True)):
-        x, y = down(one), np.asarray(other)
+    for i, (one, other) in enumerate(zip(results, expected, strict=True)):
+        x, y = download(one), np.asarray(other)
         assert backends.backend_of(x=one).name == "cupy", f"result {i} left the device"
         assert x.dtype == dtype, f"result {i}"
         assert x.shape == y.shape, f"result {i}"
@@ -62,32 +62,34 @@ def same_in_any_order(compute: Callable[[], Any]) -> Any:
     """Return what `compute` gives, after a check that no order of threads changes a bit of it."""
     first = None
     for order in ORDERS:
-        with emulated.in_order(order):
-            found = [down(x) for x in as_tuple(compute())]
+        with emulated.use_order(order):
+            results = [download(x) for x in to_tuple(compute())]
         if first is None:
-            first = found
-        for x, y in zip(found, first, strict=True):
+            first = results
+        for x, y in zip(results, first, strict=True):
             np.testing.assert_array_equal(x, y, err_msg=f"threads in order {order}")
-    with emulated.in_order(0):
+    with emulated.use_order(0):
         return compute()
 
 
-def on_device(case: Case, dtype: str = "float64") -> Case:
+def move_case(case: Case, dtype: str = "float64") -> Case:
     """Return the case with all that it holds on the device."""
-    arrays, others = (tuple(up(x, dtype) for x in part) for part in (case.arrays, case.others))
-    return replace(case, arrays=arrays, others=others, mask=up(case.mask))
+    arrays, settings = (
+        tuple(upload(x, dtype) for x in values) for values in (case.arrays, case.others)
+    )
+    return replace(case, arrays=arrays, others=settings, mask=upload(case.mask))
 
 
 def run(case: Case, dtype: str = "float64", **options: Any) -> Any:
     """Return y, and unless the context says that none is wanted the gradients, of a kernel."""
-    there = on_device(case, dtype)
+    there = move_case(case, dtype)
     context = there.context(**options)
     y, cache = forward(there, there.arrays, context, gpu.KERNELS)
     if not context.keep:
         return y
-    dy = gradient_for(down(y))
-    given = up(dy, dtype) if dy.ndim else float(dy)
-    return (y, *backward(there, given, cache, gpu.KERNELS))
+    dy = gradient_for(download(y))
+    device_dy = upload(dy, dtype) if dy.ndim else float(dy)
+    return (y, *backward(there, device_dy, cache, gpu.KERNELS))
 
 
 def assert_parity(case: Case, dtype: str = "float64", share: float = 0.0) -> None:

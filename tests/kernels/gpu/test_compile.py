@@ -24,8 +24,8 @@ def find_compiler() -> Path | None:
     """Return the library in the wheel, which lies in the namespace package `nvidia`."""
     spec = importlib.util.find_spec("nvidia")
     folders = [] if spec is None else spec.submodule_search_locations or []
-    found = [path for folder in folders for path in Path(folder).rglob("libnvrtc.so.*")]
-    return next((path for path in found if "builtins" not in path.name), None)
+    libraries = [path for folder in folders for path in Path(folder).rglob("libnvrtc.so.*")]
+    return next((path for path in libraries if "builtins" not in path.name), None)
 
 
 COMPILER = find_compiler()
@@ -63,8 +63,8 @@ def compile_source(code: str, architecture: str) -> tuple[str, str]:
     try:
         # As CuPy does, from version 14 on; and the assembler is to say what it used.
         options = [f"--gpu-architecture={architecture}", "-std=c++17", "--ptxas-options=-v"]
-        given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-        status = nvrtc().nvrtcCompileProgram(program, len(options), given)
+        c_options = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        status = nvrtc().nvrtcCompileProgram(program, len(options), c_options)
         log = text("ProgramLog")
         if status:
             raise ValueError(log)
@@ -85,9 +85,9 @@ def test_a_source_compiles_and_stays_in_registers(name, char, architecture) -> N
     assert all(f".entry {kernel}(" in ptx for kernel in kernels)
     functions = re.findall(r"Function properties for (\w+)", log)
     assert re.findall(r"(\d+) bytes spill stores", log) == ["0"] * len(functions), log
-    used = [int(n) for n in re.findall(r"Used (\d+) registers", log)]
-    assert len(functions) >= len(kernels) <= len(used)
-    assert max(used) * 1024 <= 65536, "a block of the largest size does not fit"
+    register_counts = [int(n) for n in re.findall(r"Used (\d+) registers", log)]
+    assert len(functions) >= len(kernels) <= len(register_counts)
+    assert max(register_counts) * 1024 <= 65536, "a block of the largest size does not fit"
     if char == "f":
         # One literal such as 0.5 makes an expression double, which most GPUs compute far slower.
         assert ".f64" not in ptx

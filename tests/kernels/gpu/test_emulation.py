@@ -7,7 +7,7 @@ import pytest
 
 from npformer.engine import gpu
 from tests.kernels.gpu import emulated
-from tests.kernels.gpu.helpers import ORDERS, asarray, down
+from tests.kernels.gpu.helpers import ORDERS, asarray, download
 
 pytestmark = pytest.mark.usefixtures("cupy", "emulation")
 
@@ -71,19 +71,19 @@ def test_what_is_no_cpp_is_refused() -> None:
         kernel("k", f"{HEAD} k(real* x, index_t n) {{ x[0] = y; }}")
 
 
-def test_a_kernel_reads_nan_past_the_end_and_in_shared_memory() -> None:
+def test_a_kernel_reads_nan_where_nothing_was_written() -> None:
     x = asarray(np.zeros(3))
     kernel("reads_nan")((2,), (32,), (x, 3))
-    assert np.isnan(down(x)).all()
+    assert np.isnan(download(x)).all()
 
 
 def test_a_missing_wait_shows_in_some_order() -> None:
     results = set()
     for order in ORDERS:
         x = asarray(np.zeros(64))
-        with emulated.in_order(order):
+        with emulated.use_order(order):
             kernel("without_a_wait")((1,), (64,), (x, 64))
-        results.add(down(x).tobytes())
+        results.add(download(x).tobytes())
     assert len(results) > 1
 
 
@@ -95,9 +95,9 @@ def test_sums_over_a_block_may_follow_each_other(n_threads) -> None:
             x = np.roll(np.arange(n_threads) - 5.0, 32 * warp)
             sums = 8.0 * x.sum() + (7.0 * (x + 1.0) + 11.0 * (x + 2.0) + 13.0 * (x + 3.0)).sum()
             there = asarray(x)
-            with emulated.in_order(order):
+            with emulated.use_order(order):
                 kernel("sums")((1,), (n_threads,), (there, n_threads))
-            np.testing.assert_array_equal(down(there), sums + 5.0 * x.max() + 17.0 * x.min())
+            np.testing.assert_array_equal(download(there), sums + 5.0 * x.max() + 17.0 * x.min())
 
 
 @pytest.mark.parametrize(

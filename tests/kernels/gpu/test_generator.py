@@ -14,7 +14,7 @@ from npformer.engine import gpu
 from npformer.functional.dropout import draw_kept
 from tests import fake_device
 from tests.device import cases
-from tests.kernels.gpu.helpers import TRAIN, asarray, down
+from tests.kernels.gpu.helpers import TRAIN, asarray, download
 from tests.kernels.helpers import normals
 
 pytestmark = pytest.mark.usefixtures("cupy")
@@ -51,8 +51,8 @@ def philox(counter: np.ndarray, key: tuple[int, int]) -> np.ndarray:
     ],
 )
 def test_the_reference_gives_the_published_numbers(counter, key, words) -> None:
-    found = philox(np.array([counter]), (key[0], key[1]))[0]
-    assert " ".join(f"{word:08x}" for word in found) == words
+    random_words = philox(np.array([counter]), (key[0], key[1]))[0]
+    assert " ".join(f"{word:08x}" for word in random_words) == words
 
 
 def reference(n: int, draw: int, seed: int) -> np.ndarray:
@@ -77,22 +77,22 @@ def test_masks_of_the_device_are_those_of_the_reference(n, seed, draw, single) -
     generator = gpu.DeviceGenerator(seed)
     generator.n_draws = draw
     words = reference(n, draw, seed)
-    kept = down(generator.dropout_mask((n,), 0.3, single))
-    assert kept.dtype == bool
-    np.testing.assert_array_equal(kept, words >= round(0.3 * 2**32))
+    is_kept = download(generator.dropout_mask((n,), 0.3, single))
+    assert is_kept.dtype == bool
+    np.testing.assert_array_equal(is_kept, words >= round(0.3 * 2**32))
     assert generator.n_draws == draw + 1
-    uniform = down(generator.random((n,)))
+    uniform = download(generator.random((n,)))
     np.testing.assert_array_equal(uniform, (reference(n, draw + 1, seed) >> 8) * 2.0**-24)
 
 
-def test_a_device_generator_uploads_nothing_and_waits_for_nothing() -> None:
+def test_a_device_generator_works_without_the_host() -> None:
     x = asarray(normals((6, 50))[0])
     generator = gpu.DeviceGenerator(1)
     with fake_device.count() as counted:
         y, _ = gpu.dropout(x, 0.5, generator, context=TRAIN)
         plain, _ = F.dropout(x, 0.5, generator)
     assert (counted.uploads, counted.synchronisations) == (0, 0)
-    assert not np.array_equal(down(y), down(plain))  # two draws
+    assert not np.array_equal(download(y), download(plain))  # two draws
 
 
 @in_emulation
@@ -116,56 +116,68 @@ def test_masks_of_a_part_are_those_of_its_samples_in_the_whole_batch(share, sing
         generator, drawn, first = gpu.DeviceGenerator(5), [], 0
         key = step_key(generator)
         for n in share:
-            part = part_generator(key, first, n)
+            part_of_batch = part_generator(key, first, n)
             sizes = [(rows * n // 7, *rest) for rows, *rest in shapes]
-            kept = [down(part.dropout_mask(size, 0.4, single)) for size in sizes]
-            drawn.append(kept + [down(part.random(size)) for size in sizes])
+            part_masks = [download(part_of_batch.dropout_mask(size, 0.4, single)) for size in sizes]
+            drawn.append(part_masks + [download(part_of_batch.random(size)) for size in sizes])
             first += n
         assert generator.n_draws == 1
         return [np.concatenate(of_parts) for of_parts in zip(*drawn, strict=True)]
 
-    whole = masks([7])
-    for found, expected in zip(masks(share), whole, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    batch_masks = masks([7])
+    for mask, expected in zip(masks(share), batch_masks, strict=True):
+        np.testing.assert_array_equal(mask, expected)
     words = reference(105, 1 << 32, 5)
-    np.testing.assert_array_equal(whole[0].ravel(), words >= round(0.4 * 2**32))
+    np.testing.assert_array_equal(batch_masks[0].ravel(), words >= round(0.4 * 2**32))
 
 
 def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(single) -> None:
-    key, whole, cut = step_key(gpu.DeviceGenerator(5)), 11, 6
+    key, length, cut_length = step_key(gpu.DeviceGenerator(5)), 11, 6
     everything = part_generator(key, 0, 7)
     shapes = [(7, 11, 5), (7, 3, 11, 11)]
-    masks = [down(everything.dropout_mask(shape, 0.4, single)) for shape in shapes]
-    folded = down(everything.dropout_mask((7 * whole, 5), 0.4, single)).reshape(7, whole, 5)
+    masks = [download(everything.dropout_mask(shape, 0.4, single)) for shape in shapes]
+    folded = download(everything.dropout_mask((7 * length, 5), 0.4, single)).reshape(7, length, 5)
     for first, n in ((0, 3), (3, 1), (4, 3)):
-        part, own = part_generator(key, first, n, Cut((cut,), (whole,))), slice(first, first + n)
-        found = [down(part.dropout_mask(shape, 0.4, single)) for shape in [(n, 6, 5), (n, 3, 6, 6)]]
-        np.testing.assert_array_equal(found[0], masks[0][own, :cut])
-        np.testing.assert_array_equal(found[1], masks[1][own, :, :cut, :cut])
-        found = [down(part.dropout_mask((n * cut, 5), 0.4, single)).reshape(n, cut, 5)]
-        np.testing.assert_array_equal(found[0], folded[own, :cut])
+        part_of_batch, rows = (
+            part_generator(key, first, n, Cut((cut_length,), (length,))),
+            slice(first, first + n),
+        )
+        cut_masks = [
+            download(part_of_batch.dropout_mask(shape, 0.4, single))
+            for shape in [(n, 6, 5), (n, 3, 6, 6)]
+        ]
+        np.testing.assert_array_equal(cut_masks[0], masks[0][rows, :cut_length])
+        np.testing.assert_array_equal(cut_masks[1], masks[1][rows, :, :cut_length, :cut_length])
+        cut_masks = [
+            download(part_of_batch.dropout_mask((n * cut_length, 5), 0.4, single)).reshape(
+                n, cut_length, 5
+            )
+        ]
+        np.testing.assert_array_equal(cut_masks[0], folded[rows, :cut_length])
 
 
 def test_what_is_shared_is_drawn_alike_in_all_parts(single) -> None:
     key, drawn = step_key(gpu.DeviceGenerator(5)), []
     for first, n in ((0, 3), (3, 1), (4, 3)):
-        part = part_generator(key, first, n)
-        part.dropout_mask((n, 2), 0.5, single)
-        drawn.append([down(part.shared.dropout_mask((3, 64), 0.5, single)) for _ in range(2)])
+        part_of_batch = part_generator(key, first, n)
+        part_of_batch.dropout_mask((n, 2), 0.5, single)
+        drawn.append(
+            [download(part_of_batch.shared.dropout_mask((3, 64), 0.5, single)) for _ in range(2)]
+        )
     assert (drawn[0][0] != drawn[0][1]).any()
     np.testing.assert_array_equal(drawn[1], drawn[0])
     np.testing.assert_array_equal(drawn[2], drawn[0])
 
 
-def test_a_state_is_json_and_a_generator_goes_on_from_it(single) -> None:
+def test_a_generator_continues_from_a_state_in_json(single) -> None:
     generator, other = gpu.DeviceGenerator(5), gpu.DeviceGenerator(6)
     for _ in range(3):
         generator.dropout_mask((4, 9), 0.5, single)
     other.restore(json.loads(json.dumps(generator.state())))
     for _ in range(2):
         keys = step_key(other), step_key(generator)
-        found, expected = (key.dropout_mask((4, 9), 0.5, single) for key in keys)
-        np.testing.assert_array_equal(down(found), down(expected))
+        mask, expected = (key.dropout_mask((4, 9), 0.5, single) for key in keys)
+        np.testing.assert_array_equal(download(mask), download(expected))
 
 
 @pytest.mark.slow
@@ -202,5 +214,5 @@ def test_other_generators_of_the_device_are_taken() -> None:
 
     x = normals((5, 9))[0]
     y, _ = gpu.dropout(asarray(x), 0.4, Uniform(), context=TRAIN)
-    kept = draw_kept(x.shape, 0.4, Uniform())
-    np.testing.assert_allclose(down(y), np.where(down(kept), x / 0.6, 0.0), rtol=1e-15)
+    is_kept = draw_kept(x.shape, 0.4, Uniform())
+    np.testing.assert_allclose(download(y), np.where(download(is_kept), x / 0.6, 0.0), rtol=1e-15)

@@ -17,19 +17,19 @@ pytestmark = pytest.mark.usefixtures("cupy")
 in_emulation = pytest.mark.usefixtures("emulation")
 
 
-@cases.parametrised(
+@cases.parametrize_cases(
     [*cases.LAYERS, *cases.MIXERS, *cases.ENCODERS, *cases.CLASSIFIERS, *cases.OPTIMIZING],
 )
 def test_layers_and_models_give_the_numbers_of_functional(case) -> None:
     cases.assert_agree(case, "cupy", "float64", TOLERANCE["float64"])
 
 
-@cases.parametrised([*cases.ENCODERS, *cases.CLASSIFIERS])
+@cases.parametrize_cases([*cases.ENCODERS, *cases.CLASSIFIERS])
 def test_float32_stays_float32(case) -> None:
     cases.assert_agree(case, "cupy", "float32", TOLERANCE["float32"])
 
 
-@cases.parametrised(cases.TRAINING)
+@cases.parametrize_cases(cases.TRAINING)
 def test_a_training_run_gives_the_numbers_of_functional(case) -> None:
     # Adam divides by the size of gradients: rounding in that of attention's key bias, which is 0,
     # becomes a step of 1e-16 / 1e-8 of the learning rate.
@@ -51,11 +51,11 @@ def one_step() -> Callable[..., Any]:
         optimizer = nf.Adam(model.parameters())
         with nf.use_kernels(enabled), Team(model) as team:
             for _ in range(2):
-                with fake_device.count() as counted, emulated.launches() as seen:
+                with fake_device.count() as counted, emulated.launches() as launches:
                     batch = model.batch(*cases.batch(model), cases.MASK)
                     _, gradients = team.step(batch, generator=np.random.default_rng(0))
                     optimizer.step(gradients)
-        return seen, counted
+        return launches, counted
 
     return run
 

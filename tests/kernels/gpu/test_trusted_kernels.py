@@ -40,7 +40,7 @@ LEFT_OUT: dict[str, tuple[set[str], str]] = {
 
 
 @pytest.fixture
-def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Any]:
+def check_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Any]:
     """Return a function that makes this a process that has just begun, in which a break is."""
     monkeypatch.delenv(trusted_kernels.CHECK_VARIABLE)
     monkeypatch.setenv(trusted_kernels.CACHE_VARIABLE, str(tmp_path / "cache"))
@@ -77,14 +77,14 @@ def losses(mixer: str = "fourier") -> list[float]:
     return nf.fit(model, (x, y), epochs=3, batch_size=8, clip_norm=0.5, seed=1).train_loss
 
 
-def left_out() -> set[str]:
-    (found,) = trusted_kernels._verdicts.values()
-    return set(found["problems"])
+def rejected_kernels() -> set[str]:
+    (verdict,) = trusted_kernels._verdicts.values()
+    return set(verdict["problems"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", LEFT_OUT)
-def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> None:
+def test_a_broken_kernel_is_left_out(what, check_with, monkeypatch, tmp_path) -> None:
     names, words = LEFT_OUT[what]
     with nf.use_kernels(False):
         expected = losses()
@@ -92,15 +92,21 @@ def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> No
         monkeypatch.setattr(trusted_kernels, "TIMEOUT", 12.0)
         for name in ("sums", "adam"):  # ahead of the child
             emulated.runs_loop(Source(name).text("f"))
-    checked(what)
+    check_with(what)
     with pytest.warns(UserWarning, match="are left out") as caught:
-        found = losses()
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
-    assert left_out() == names
+        computed_losses = losses()
+    np.testing.assert_allclose(computed_losses, expected, rtol=1e-4)
+    assert rejected_kernels() == names
     (warning,) = caught
     message = str(warning.message)
-    for part in (*names, words, "GPU an emulated GPU", "driver for CUDA 13.0", "cupy 14.2.0"):
-        assert part in message
+    for expected_text in (
+        *names,
+        words,
+        "GPU an emulated GPU",
+        "driver for CUDA 13.0",
+        "cupy 14.2.0",
+    ):
+        assert expected_text in message
     (file,) = (tmp_path / "cache").iterdir()
     assert set(json.loads(file.read_text("utf-8"))["problems"]) == names
 
@@ -108,7 +114,7 @@ def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> No
     monkeypatch.setattr(trusted_kernels, "_verdicts", {})
     monkeypatch.setattr(subprocess, "run", no_child)
     with pytest.warns(UserWarning, match="are left out") as caught:
-        assert losses() == found
+        assert losses() == computed_losses
     assert len(caught) == 1
 
 
@@ -124,15 +130,15 @@ def no_child(*arguments: Any, **options: Any) -> None:
         pytest.param("large", SUMMED, marks=pytest.mark.slow),
     ],
 )
-def test_kernels_are_compared_once(what, names, checked, monkeypatch, capsys) -> None:
-    checked(what)
+def test_kernels_are_compared_once(what, names, check_with, monkeypatch, capsys) -> None:
+    check_with(what)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if names else "error")
         losses()
         losses("attention")
-    assert left_out() == names
-    said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if "checks its kernels" in line] == [
+    assert rejected_kernels() == names
+    error_lines = capsys.readouterr().err.splitlines()
+    assert [line for line in error_lines if "checks its kernels" in line] == [
         "npformer checks its kernels on an emulated GPU, in float32, once; compiling them may take "
         "a minute"
     ]
@@ -141,20 +147,20 @@ def test_kernels_are_compared_once(what, names, checked, monkeypatch, capsys) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if names else "error")
         assert trusted_kernels.is_trusted("fourier_mixing", "f")
-    assert left_out() == names
+    assert rejected_kernels() == names
     assert trusted_kernels.is_trusted("linear", "f") is (not names)
     assert "checks" not in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_zones_alone_are_no_difference(checked) -> None:
-    checked("nothing, on bare memory")
+def test_zones_alone_are_no_difference(check_with) -> None:
+    check_with("nothing, on bare memory")
     assert trusted_kernels.is_trusted("linear", "d")
-    assert left_out() == set()
+    assert rejected_kernels() == set()
 
 
-def test_both_precisions_are_compared(checked) -> None:
-    checked("numbers")
+def test_both_precisions_are_compared(check_with) -> None:
+    check_with("numbers")
     with nf.use_precision("tf32"), pytest.warns(UserWarning, match="adam_update"):
         assert not trusted_kernels.is_trusted("adam_update", "f")
     assert list(trusted_kernels._verdicts) == [("float32", "tf32")]
@@ -170,17 +176,17 @@ def test_masks_of_the_host_replace_those_of_a_broken_generator(monkeypatch) -> N
 
 
 @pytest.fixture
-def child_says(monkeypatch: pytest.MonkeyPatch, checked: Callable[[str], Any]) -> list[str]:
+def child_says(monkeypatch: pytest.MonkeyPatch, check_with: Callable[[str], Any]) -> list[str]:
     """Have no child, but one that says that all is well; return the dtypes that were asked for."""
-    asked: list[str] = []
+    checked_dtypes: list[str] = []
 
     def ask(dtype: str, precision: str) -> dict[str, Any]:
-        asked.append(dtype)
+        checked_dtypes.append(dtype)
         return {"problems": {}, "seconds": 1.0, "compiling": 0.0}
 
-    checked("nothing")
+    check_with("nothing")
     monkeypatch.setattr(trusted_kernels, "_verdict_of_child", ask)
-    return asked
+    return checked_dtypes
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"about": 1}', "\0\xff"])
@@ -191,7 +197,7 @@ def test_a_damaged_verdict_is_replaced(text, child_says, tmp_path) -> None:
     assert trusted_kernels.kernel_verdict("float32", "float32") == expected
     assert trusted_kernels.kernel_verdict("float32", "float32") == expected
     assert len(child_says) == 2
-    assert [each.name for each in (tmp_path / "cache").iterdir()] == [file.name]
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [file.name]
 
 
 def test_a_verdict_that_cannot_be_kept_is_no_error(child_says, monkeypatch, tmp_path) -> None:
@@ -215,8 +221,8 @@ def test_each_device_dtype_and_source_has_a_verdict_of_its_own(child_says, monke
     assert len(child_says) == 5
 
 
-def test_nothing_is_checked_on_request(checked, monkeypatch, tmp_path) -> None:
-    checked("start")
+def test_nothing_is_checked_on_request(check_with, monkeypatch, tmp_path) -> None:
+    check_with("start")
     monkeypatch.setenv(trusted_kernels.CHECK_VARIABLE, "0")
     assert trusted_kernels.is_trusted("linear", "f")
     assert not (tmp_path / "cache").exists()
@@ -238,10 +244,10 @@ def test_every_kernel_is_compared() -> None:
 @pytest.mark.slow
 def test_a_case_beyond_one_grid_is_the_last_of_each_kernel() -> None:
     for name, cases in kernel_check.CASES.items():
-        assert len(emulated_launches(cases[-1])), name
+        assert len(record_launches(cases[-1])), name
 
 
-def emulated_launches(case: Any) -> list[str]:
-    with emulated.launches() as seen:
+def record_launches(case: Any) -> list[str]:
+    with emulated.launches() as names:
         case("cupy", "float32", True)
-    return seen
+    return names
