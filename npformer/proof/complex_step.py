@@ -116,7 +116,7 @@ def derivative(run: Callable[[], tuple[Any, Any]], array: np.ndarray, u: np.ndar
     `run` reads `array`, which `complex_copy` made and which has the shape of u. Raises
     `NotAnalytic` if the function does not run on complex numbers or returns real ones.
     """
-    kept = array.copy()
+    original = array.copy()
     try:
         array += 1j * STEP * u
         with _complex_world():
@@ -126,7 +126,7 @@ def derivative(run: Callable[[], tuple[Any, Any]], array: np.ndarray, u: np.ndar
     except Exception as error:  # it ran on real numbers, so the complex ones are the reason
         raise NotAnalytic(f"it does not run on complex numbers ({error})") from error
     finally:
-        array[...] = kept
+        array[...] = original
     if y.dtype.kind != "c":
         raise NotAnalytic("its result is real")
     if not np.isfinite(y).all():  # for example a quotient of infinities

@@ -44,6 +44,6 @@ def check_twin(
     return reports, broken
 
 
-def twin_report(dtype: str, found: Results, truth: Results, of_plain: float = 0.0) -> TwinReport:
+def twin_report(dtype: str, results: Results, truth: Results, of_plain: float = 0.0) -> TwinReport:
     """Return how far a twin's results are from the truth."""
-    return TwinReport(dtype, *difference(dtype, found, truth), TOLERANCES[dtype], of_plain)
+    return TwinReport(dtype, *difference(dtype, results, truth), TOLERANCES[dtype], of_plain)

@@ -47,12 +47,17 @@ def test_the_gradient_is_right(case):
         assert report.not_analytic == ""
 
 
+def names_dropout(case):
+    _, _, label = case.name.partition(": ")
+    return "dropout" in label or "training" in label
+
+
 def test_a_case_of_dropout_drops():
-    of_layers = [case for case in CASES if isinstance(case.run.args[0], Layer)]
-    said = [(case, case.name.partition(": ")[2]) for case in of_layers]
-    named = [case for case, words in said if "dropout" in words or "training" in words]
-    assert named
-    assert [case.name for case in named if case.run.keywords.get("training") is not True] == []
+    layer_cases = [case for case in CASES if isinstance(case.run.args[0], Layer)]
+    dropout_cases = [case for case in layer_cases if names_dropout(case)]
+    assert dropout_cases
+    not_training = [case for case in dropout_cases if case.run.keywords.get("training") is not True]
+    assert [case.name for case in not_training] == []
 
 
 def test_names_differ_and_groups_are_known():
@@ -80,25 +85,25 @@ def layer_classes():
         aside = module.name.endswith(("__main__", ".play.server"))
         if not aside and ".exercises.solved." not in module.name:
             importlib.import_module(module.name)
-    found, unseen = set(), [Layer]
+    classes, unseen = set(), [Layer]
     while unseen:
         for kind in unseen.pop().__subclasses__():
             if kind.__module__.partition(".")[0] == "npformer":
-                found.add(kind)
+                classes.add(kind)
             unseen.append(kind)
     bases = {Activation, Mixer, Model, Pooling, Trainable, TwoInputLayer}
-    return found - bases  # they have no passes, or only those of what is in them
+    return classes - bases  # they have no passes, or only those of what is in them
 
 
 def plain_classes():
     plain = {kind for kind in layer_classes() if not issubclass(kind, Fast)}
     # Layers of the museum, and a model with them on the page, are wrong on purpose; those of the
     # exercises are marked by themselves.
-    others = "npformer.learn.museum.", "npformer.learn.exercises.", "npformer.learn.play."
+    other_packages = "npformer.learn.museum.", "npformer.learn.exercises.", "npformer.learn.play."
     published = "npformer.learn.museum.published"  # as people wrote them, and right
-    own = [kind for kind in plain if kind.__module__ == published]
-    own += [kind for kind in plain if not kind.__module__.startswith(others)]
-    return {kind.__name__ for kind in own}
+    classes = [kind for kind in plain if kind.__module__ == published]
+    classes += [kind for kind in plain if not kind.__module__.startswith(other_packages)]
+    return {kind.__name__ for kind in classes}
 
 
 def test_every_fast_class_belongs_to_a_covered_layer_class():
@@ -110,7 +115,7 @@ def test_every_fast_class_belongs_to_a_covered_layer_class():
         assert kind.__bases__[1] in layer_classes() - fast
     assert sorted({kind.__name__ for kind in TABLE.classes} - COVERED) == []
     checked = [case.run.args[0] for case in CASES if isinstance(case.run.args[0], Layer)]
-    inside = {type(part) for layer in checked for _, part in layer.layers()}
+    inside = {type(sublayer) for layer in checked for _, sublayer in layer.layers()}
     assert sorted(kind.__name__ for kind in {*TABLE.classes} - inside) == []
 
 

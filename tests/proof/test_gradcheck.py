@@ -207,9 +207,9 @@ class WritesIntoDy(TakesDyForContiguous):
     ],
 )
 def test_catches_what_is_wrong_for_another_dtype_or_layout_alone(rng, layer, rules):
-    found = refused(layer, rng.normal(size=(3, 4))).broken_rules
-    assert len(found) == len(rules)
-    for rule, pattern in zip(found, rules, strict=True):
+    broken_rules = refused(layer, rng.normal(size=(3, 4))).broken_rules
+    assert len(broken_rules) == len(rules)
+    for rule, pattern in zip(broken_rules, rules, strict=True):
         assert re.search(pattern, rule)
 
 

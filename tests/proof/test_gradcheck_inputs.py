@@ -31,14 +31,14 @@ def read_only(x):
 
 def test_arrays_may_be_read_only_and_stay_as_they_were(rng):
     x, W, b = (read_only(rng.normal(size=shape)) for shape in ((6, 5), (5, 4), (4,)))
-    kept = x.copy()
+    original_x = x.copy()
     assert gradcheck(F.linear, x, W, b=b).passed
     assert gradcheck(L.Linear(5, 4, seed=0, dtype="float64"), x).passed
     broadcast = np.broadcast_to(x[0], (6, 5))
     assert gradcheck(L.Linear(5, 4, seed=0, dtype="float64"), broadcast).passed
     ids = read_only(rng.integers(0, 7, (2, 3)))
     assert gradcheck(L.Embedding(7, 4, seed=0, dtype="float64"), ids).passed
-    np.testing.assert_array_equal(x, kept)
+    np.testing.assert_array_equal(x, original_x)
 
 
 def test_one_array_may_be_given_as_several_arguments(rng):

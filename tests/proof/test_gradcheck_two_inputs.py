@@ -52,11 +52,11 @@ def test_a_layer_may_be_applied_twice(a, rng):
 
 
 def test_token_ids_have_no_gradient_and_stay_as_they_are(b):
-    ids, kept = IDS.copy(), IDS.copy()
+    ids, original_ids = IDS.copy(), IDS.copy()
     layer = WordsToVectors(5, 5)
     report = gradcheck(layer, ids, b)
     assert [tensor.name for tensor in report.tensors] == ["b", *layer.parameters()]
-    np.testing.assert_array_equal(ids, kept)
+    np.testing.assert_array_equal(ids, original_ids)
 
     class Swapped(WordsToVectors):
         def forward(self, vectors, ids, context):
@@ -69,22 +69,22 @@ def test_token_ids_have_no_gradient_and_stay_as_they_are(b):
 
 
 def test_one_array_may_be_both_inputs(a):
-    kept = a.copy()
+    original = a.copy()
     assert gradcheck(Bilinear(3, 3), a, a).passed
-    np.testing.assert_array_equal(a, kept)
+    np.testing.assert_array_equal(a, original)
 
 
 def test_masks_and_types_reach_their_sides(a, b):
-    seen = []
+    contexts = []
 
     class Noting(Bilinear):
         def forward(self, a, b, context):
-            seen.append(context)
+            contexts.append(context)
             return super().forward(a, b, context)
 
     types = OF_A * 1, OF_B * 1
     gradcheck(Noting(3, 5), a, b, mask=(OF_A, OF_B), types=types, training=True)
-    for context in seen:
+    for context in contexts:
         np.testing.assert_array_equal(context.mask, OF_A)
         np.testing.assert_array_equal(context.memory_mask, OF_B)
         np.testing.assert_array_equal(context.types, types[0])
@@ -142,8 +142,8 @@ class ForgetsItsWeight(Bilinear):
 
 class ForgetsOneUseOfB(CrossAttention):
     def backward(self, dy, cache, gradients):
-        q_cache, k_cache, v_cache, cache, kept = cache
-        dq, dk, dv = F.scaled_dot_product_attention_backward(dy * kept, cache)
+        q_cache, k_cache, v_cache, cache, kept_tokens = cache
+        dq, dk, dv = F.scaled_dot_product_attention_backward(dy * kept_tokens, cache)
         self.value.backward(dv, v_cache, gradients)
         dmemory = self.key.backward(dk, k_cache, gradients)
         return self.query.backward(dq, q_cache, gradients), dmemory
@@ -231,11 +231,11 @@ def test_a_twin_is_compared_in_both_inputs(a, b, kind):
 
 
 def test_a_twin_runs_in_each_dtype(a, b):
-    seen = []
+    dtypes_of_calls = []
 
     class Noting(Bilinear):
         def forward(self, a, b, context):
-            seen.append({a.dtype.name, b.dtype.name, self.weight.dtype.name})
+            dtypes_of_calls.append({a.dtype.name, b.dtype.name, self.weight.dtype.name})
             return super().forward(a, b, context)
 
     layer, dy = Bilinear(3, 5), np.ones((2, 4, 3))
@@ -243,8 +243,8 @@ def test_a_twin_runs_in_each_dtype(a, b):
     twin.__dict__ = layer.__dict__
     y, gradients, _ = check_rules(layer_problem(layer, (a, b), nf.Context), dy)
     check_twin(layer_problem(layer, (a, b), nf.Context, twin), dy, {**gradients, "y": y}, 0.0)
-    assert all(len(dtypes) == 1 for dtypes in seen)
-    assert set.union(*seen) == {"float64", "float32"}
+    assert all(len(dtypes) == 1 for dtypes in dtypes_of_calls)
+    assert set.union(*dtypes_of_calls) == {"float64", "float32"}
 
 
 @pytest.mark.parametrize(

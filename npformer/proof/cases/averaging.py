@@ -126,16 +126,16 @@ def _random_synthesizers() -> Iterator[Case]:
 
     for one, by_head in (("one table", False), ("heads", True)):
         for label, n in (("at full length", 3), ("cropped", 5)):
-            whole, factors = tables(n, by_head)
-            yield pair(f"{one}, {label}", F.random_scores, *whole, 3)
+            table, factors = tables(n, by_head)
+            yield pair(f"{one}, {label}", F.random_scores, *table, 3)
             yield pair(f"{one}, {label}", F.factorized_random_scores, *factors, 3)
     views = [(5, *view) for view in _views("one table", "cropped")]
     for n, label, by_head, value, options in [
         (3, "one table, at full length", False, (2, 3, 4), {}),
         *views,
     ]:
-        whole, factors = tables(n, by_head)
-        yield pair(label, F.random_synthesizer, value, *whole, **options)
+        table, factors = tables(n, by_head)
+        yield pair(label, F.random_synthesizer, value, *table, **options)
         yield pair(label, F.factorized_random_synthesizer, value, *factors, **options)
 
 
@@ -146,14 +146,14 @@ def _mixture() -> Iterator[Case]:
         2: lambda logits, a, b: F.mixture_scores(logits, a, b),
         3: lambda logits, a, b, c: F.mixture_scores(logits, a, b, c),
     }
-    for label, *parts in (
+    for label, *shapes in (
         ("scores of one shape", (2, 2, 3, 3), (2, 2, 3, 3)),
         ("a table beside a batch", (2, 2, 3, 3), (2, 3, 3), (3, 3)),
         ("tables alone", (2, 3, 3), (2, 3, 3)),
         ("a single part", (3, 3)),
     ):
-        target = mixtures[len(parts)], F.mixture_scores_backward
-        yield pair(label, target, (len(parts),), *parts, title="mixture_scores")
+        target = mixtures[len(shapes)], F.mixture_scores_backward
+        yield pair(label, target, (len(shapes),), *shapes, title="mixture_scores")
 
 
 SUBJECTS = _attention, _average, _dense_synthesizers, _random_synthesizers, _mixture

@@ -52,17 +52,17 @@ def pair(label: str, target: Any, *inputs: Any, title: str = "", **options: Any)
     A tuple among the inputs is the shape of an array of normally distributed numbers.
     """
     normal = np.random.default_rng(0).standard_normal
-    given = [normal(one) if isinstance(one, tuple) else one for one in inputs]
+    arguments = [normal(value) if isinstance(value, tuple) else value for value in inputs]
     forward = target[0] if isinstance(target, tuple) else target
     title = title or forward.__name__
     backward = target[1].__name__ if isinstance(target, tuple) else f"{title}_backward"
-    run = partial(gradcheck, target, *given, **options)
+    run = partial(gradcheck, target, *arguments, **options)
     return Case(f"{title}: {label}", "functional", (title, backward), run)
 
 
 def layer(
     label: str,
-    made: Layer,
+    checked_layer: Layer,
     *inputs: np.ndarray,
     group: str = "layers",
     title: str = "",
@@ -72,21 +72,21 @@ def layer(
     """Return a case for a layer, after changing its initial parameters."""
     # With gamma = 1 and bias = 0, a backward pass that forgets them would pass.
     rng = np.random.default_rng(1)
-    for array in made.parameters().values():
+    for array in checked_layer.parameters().values():
         array += 0.3 * rng.standard_normal(array.shape)
-    name = type(made).__name__
-    run = partial(gradcheck, made, *inputs, **options)
+    name = type(checked_layer).__name__
+    run = partial(gradcheck, checked_layer, *inputs, **options)
     return Case(f"{title or name}: {label}", group, (name, *covers), run)
 
 
-def twice(made: Layer, x: np.ndarray, *, title: str = "", **options: Any) -> Case:
+def twice(shared_layer: Layer, x: np.ndarray, *, title: str = "", **options: Any) -> Case:
     """Return a case for one layer used twice: it has two caches, and its gradients add up."""
-    name = type(made).__name__
-    chain = Sequential(made, made)
+    name = type(shared_layer).__name__
+    chain = Sequential(shared_layer, shared_layer)
     return layer("applied twice", chain, x, title=title or name, covers=(name,), **options)
 
 
-def classes(made: Layer, top: type[Layer]) -> tuple[str, ...]:
+def classes(instance: Layer, top: type[Layer]) -> tuple[str, ...]:
     """Return the names of a layer's class and its bases, up to but without `top`."""
-    kinds = type(made).__mro__
-    return tuple(kind.__name__ for kind in kinds[: kinds.index(top)])
+    bases = type(instance).__mro__
+    return tuple(base.__name__ for base in bases[: bases.index(top)])

@@ -25,20 +25,20 @@ NORMS = "post", "pre"
 class Twice(TwoInputLayer):
     """One layer applied twice to the same memory, whose gradient is then a sum."""
 
-    def __init__(self, made: Any) -> None:
-        self.made = made
+    def __init__(self, layer: Any) -> None:
+        self.layer = layer
 
     def forward(  # type: ignore[override]
         self, a: Any, b: Any, context: Context
     ) -> tuple[Any, Any]:
-        between, first = self.made.forward(a, b, context)
-        y, second = self.made.forward(between, b, context)
+        between, first = self.layer.forward(a, b, context)
+        y, second = self.layer.forward(between, b, context)
         return y, (first, second)
 
     def backward(self, dy: Any, cache: Any, gradients: Gradients) -> tuple[Any, Any]:
         first, second = cache
-        dbetween, db = self.made.backward(dy, second, gradients)
-        da, more = self.made.backward(dbetween, first, gradients)
+        dbetween, db = self.layer.backward(dy, second, gradients)
+        da, more = self.layer.backward(dbetween, first, gradients)
         return da, db + more
 
 
@@ -62,14 +62,14 @@ def _functions() -> Iterator[Case]:
 
 def _layers() -> Iterator[Case]:
     for kind in (L.CrossAttention, L.BlockwiseCrossAttention):
-        made = partial(kind, 4, 2, **SEEDED)
-        yield layer("two heads", made(), X, MEMORY)
-        yield layer("padding on both sides", made(), X, MEMORY, mask=MASKS)
-        wide = made(d_memory=6)
+        make_attention = partial(kind, 4, 2, **SEEDED)
+        yield layer("two heads", make_attention(), X, MEMORY)
+        yield layer("padding on both sides", make_attention(), X, MEMORY, mask=MASKS)
+        wide = make_attention(d_memory=6)
         yield layer("a wider memory", wide, X, draw(3, 5, 6), mask=(None, MASKS[1]))
         yield layer(
             "applied twice",
-            Twice(made()),
+            Twice(make_attention()),
             X,
             MEMORY,
             mask=MASKS,
@@ -94,8 +94,8 @@ def _models() -> Iterator[Case]:
         decoder = Decoder(causal(norm=norm), dtype="float64")
         yield layer(f"{norm}-norm, padding", decoder, X, MEMORY, mask=MASKS, **MODEL)
     in_blocks = causal(mixer=("dense_synthesizer", "mixture"), memory="blocks")
-    made = Decoder(in_blocks, dtype="float64", d_memory=6)
-    yield layer("other mixers, in blocks", made, X, draw(3, 5, 6), mask=MASKS, **MODEL)
+    wide_memory = Decoder(in_blocks, dtype="float64", d_memory=6)
+    yield layer("other mixers, in blocks", wide_memory, X, draw(3, 5, 6), mask=MASKS, **MODEL)
     shared = Decoder(causal(share_layers=True, attention_dropout=0.2), dtype="float64")
     yield layer("shared layers, dropout of weights", shared, X, MEMORY, training=True, **MODEL)
     yield layer(
@@ -112,8 +112,8 @@ def _models() -> Iterator[Case]:
     for label, tied in (("tied", True), ("not tied", False)):
         writer = NextToken(causal(), 6, tied=tied, **SEEDED)
         yield layer(label, writer, SOURCE, mask=masks[0], **MODEL)
-        both = Transformer(small(), 6, 6, tied=tied, **SEEDED)
-        yield layer(label, both, SOURCE, TARGET, mask=masks, **MODEL)
+        transformer = Transformer(small(), 6, 6, tied=tied, **SEEDED)
+        yield layer(label, transformer, SOURCE, TARGET, mask=masks, **MODEL)
 
 
 SUBJECTS = _functions, _layers, _models

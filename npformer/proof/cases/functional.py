@@ -43,8 +43,8 @@ def _elementwise() -> Iterator[Case]:
 
 def _normalisations() -> Iterator[Case]:
     gamma, beta = 1.5 + draw(6, seed=1), draw(6, seed=2)
-    some = np.random.default_rng(0).random((3, 5)) < 0.6
-    some[1] = False
+    kept_entries = np.random.default_rng(0).random((3, 5)) < 0.6
+    kept_entries[1] = False
     by_row = np.array([[True], [False], [True]])
     yield pair("gamma away from 1", F.layer_norm, (2, 3, 6), gamma, beta)
     yield pair("without a shift", F.layer_norm, (2, 3, 6), gamma, None)
@@ -54,7 +54,7 @@ def _normalisations() -> Iterator[Case]:
     yield pair("large epsilon", F.rms_norm, (4, 6), gamma, eps=0.5)
     yield pair("last axis", F.softmax, (2, 3, 4))
     yield pair("first axis", F.softmax, (3, 4), axis=0)
-    yield pair("masked, one row fully", F.softmax, (3, 5), mask=some)
+    yield pair("masked, one row fully", F.softmax, (3, 5), mask=kept_entries)
     yield pair("masked, first axis", F.softmax, (3, 5), axis=0, mask=by_row)
 
 
@@ -92,12 +92,12 @@ def _tokens_and_losses() -> Iterator[Case]:
     yield pair("one sequence is all padding", F.max_pooling, (3, 4, 5), mask=keep([4, 2, 0], 4))
 
     crossed, logits, by_token = F.softmax_cross_entropy, (4, 3), (2, 3, 3)
-    labels, some = np.array([0, 2, 1, 2]), np.array([[0, -1, 2], [1, 1, -1]])
+    labels, labels_of_tokens = np.array([0, 2, 1, 2]), np.array([[0, -1, 2], [1, 1, -1]])
     yield pair("one label a row", crossed, logits, labels)
     yield pair("label smoothing", crossed, logits, labels, label_smoothing=0.1)
-    yield pair("some without a label", crossed, by_token, some)
+    yield pair("some without a label", crossed, by_token, labels_of_tokens)
     label = "some without a label, label smoothing"
-    yield pair(label, crossed, by_token, some, label_smoothing=0.3)
+    yield pair(label, crossed, by_token, labels_of_tokens, label_smoothing=0.3)
     yield pair("no label at all", crossed, logits, np.full(4, F.NO_LABEL))
 
     z, targets = 3.0 * draw(4, 2), np.random.default_rng(0).random((4, 2))
@@ -111,15 +111,17 @@ def _losses_with_weights() -> Iterator[Case]:
     weights, classes = np.array([0.5, 0.0, 2.0, 1.5]), np.array([0.2, 3.0, 1.0])
     labels = np.array([0, 2, -1, 1])
     of_samples: dict[str, Any] = {"weights": weights, "wrt": ["logits"]}
-    both = of_samples | {"class_weights": classes}
     crossed, squared = F.softmax_cross_entropy, F.mean_squared_error
     yield pair("weights", crossed, (4, 3), labels, **of_samples)
     label = "weights of samples and classes, label smoothing"
-    yield pair(label, crossed, (4, 3), labels, label_smoothing=0.3, **both)
+    yield pair(
+        label, crossed, (4, 3), labels, label_smoothing=0.3, class_weights=classes, **of_samples
+    )
     z, targets = 3.0 * draw(4), np.random.default_rng(0).random(4)
-    binary, both["class_weights"] = F.binary_cross_entropy_with_logits, classes[:2]
+    binary = F.binary_cross_entropy_with_logits
     yield pair("weights", binary, z, targets, **of_samples)
-    yield pair("weights of samples and classes", binary, z, targets, **both)
+    label = "weights of samples and classes"
+    yield pair(label, binary, z, targets, class_weights=classes[:2], **of_samples)
     yield pair(
         "weights of rows",
         squared,

@@ -11,9 +11,9 @@ from npformer.proof.cases.case import SEEDED, Case, draw, keep, layer, twice
 
 def wide_with_pairs(label: str, ids: np.ndarray, **options: Any) -> Case:
     """Return a case for `Wide`, which knows two pairs."""
-    made = L.Wide(5, 2, 3, dtype="float64")
-    case = layer(label, made, ids, **options)
-    made.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case has changed both
+    wide = L.Wide(5, 2, 3, dtype="float64")
+    case = layer(label, wide, ids, **options)
+    wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case has changed both
     return case
 
 

@@ -37,9 +37,9 @@ def mixers() -> Iterator[Case]:
             yield _case("causal", name, **causal)
             yield _case("causal and padding mask", name, mask, **causal)
         if issubclass(kind, M.WholeSequenceMixer):
-            whole = keep([4, 4, 4], 4)
+            no_padding = keep([4, 4, 4], 4)
             yield _case("padding as zeros", name, mask, padding="zero")
-            yield _case("a mask that keeps everything", name, whole, padding="per_length")
+            yield _case("a mask that keeps everything", name, no_padding, padding="per_length")
     for name, prefix, settings in (
         ("attention", "in blocks", IN_BLOCKS),
         ("attention", "turned", {**TWO_HEADS, "rope_theta": 50.0}),
@@ -59,16 +59,16 @@ def mixers() -> Iterator[Case]:
 
 
 def _mixer(name: str, **settings: Any) -> M.Mixer:
-    chosen = M.MixerSettings(**({"d_model": 4, "max_len": 5} | settings))
-    built: M.Mixer = M.MIXERS[name].build(chosen, **SEEDED)
-    return built
+    mixer_settings = M.MixerSettings(**({"d_model": 4, "max_len": 5} | settings))
+    mixer: M.Mixer = M.MIXERS[name].build(mixer_settings, **SEEDED)
+    return mixer
 
 
 def _case(label: str, name: str, mask: np.ndarray | None = None, **settings: Any) -> Case:
-    made = _mixer(name, **settings)
-    covers = (name, *(kind for kind in classes(made, Layer) if kind != "Mixer"))
+    mixer = _mixer(name, **settings)
+    covers = (name, *(kind for kind in classes(mixer, Layer) if kind != "Mixer"))
     x = draw(3, 4, 4)
-    return layer(label, made, x, group="mixers", title=name, covers=covers, mask=mask)
+    return layer(label, mixer, x, group="mixers", title=name, covers=covers, mask=mask)
 
 
 def _twice(title: str, name: str, **settings: Any) -> Case:

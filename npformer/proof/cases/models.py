@@ -35,7 +35,7 @@ def _blocks() -> Iterator[Case]:
     yield layer("post-norm", block(dropout=0.2), x, **MODEL)
     training: dict[str, Any] = {"training": True, **MODEL}
     yield layer("pre-norm, dropout, padding mask", pre, x, mask=mask, **training)
-    turned = block(
+    rotated = block(
         norm="pre",
         norm_kind="rms",
         ffn="gated",
@@ -44,7 +44,7 @@ def _blocks() -> Iterator[Case]:
         activation="silu",
         causal=True,
     )
-    yield layer("rotary, RMS norm, gated, causal", turned, x, mask=mask, **training)
+    yield layer("rotary, RMS norm, gated, causal", rotated, x, mask=mask, **training)
     bare = block(ffn="gated", bias=False, ffn_dropout=0.2, window=2)
     yield layer("a window, gated, without biases", bare, x, **training)
     normed = block(norm="pre", embedding_norm=True, bias=False)
@@ -71,8 +71,8 @@ def _encoders() -> Iterator[Case]:
     def encoder(
         label: str, changes: dict[str, Any], masked: bool = False, training: bool = False
     ) -> Case:
-        made = Encoder(small(**changes), dtype="float64")
-        return layer(label, made, x, mask=mask if masked else None, training=training, **MODEL)
+        model = Encoder(small(**changes), dtype="float64")
+        return layer(label, model, x, mask=mask if masked else None, training=training, **MODEL)
 
     yield encoder("post-norm", {})
     yield encoder("pre-norm", pre)
@@ -101,8 +101,8 @@ def _embeddings() -> Iterator[Case]:
     dropout = {"dropout": 0.2}
 
     def embed(label: str, changes: dict[str, Any], x: np.ndarray = IDS, **options: Any) -> Case:
-        made = InputEmbedding(small(**changes), **(words if x is IDS else vectors), **SEEDED)
-        return layer(label, made, x, training="dropout" in changes, group="models", **options)
+        embedding = InputEmbedding(small(**changes), **(words if x is IDS else vectors), **SEEDED)
+        return layer(label, embedding, x, training="dropout" in changes, group="models", **options)
 
     without = {"positions": "none"}
     yield embed("tokens, sinusoidal positional encoding", dropout)
@@ -126,15 +126,15 @@ def _classifiers() -> Iterator[Case]:
     for label, changes, options in (("no bias", plain, {}), ("dropout", {"dropout": 0.2}, dropped)):
         masked = MaskedTokens(small(**changes), 5, **SEEDED)
         yield layer(f"all tokens, {label}", masked, IDS, **options, **MODEL)
-    own = MaskedTokens(small(), 5, head_activation="silu", tied=False, **SEEDED)
-    yield layer("all tokens, an output of its own", own, IDS, **MODEL)
+    untied = MaskedTokens(small(), 5, head_activation="silu", tied=False, **SEEDED)
+    yield layer("all tokens, an output of its own", untied, IDS, **MODEL)
 
 
 def wide_case(kind: type[WideSequenceModel]) -> Case:
     """Return a case of a model that also knows words and pairs of words."""
-    made = kind(small(n_layers=1), 3, vocab_size=5, n_pairs=2, **SEEDED)
-    case = layer("words and pairs, padding mask", made, IDS, mask=MASK, **MODEL)
-    made.wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case changed both
+    model = kind(small(n_layers=1), 3, vocab_size=5, n_pairs=2, **SEEDED)
+    case = layer("words and pairs, padding mask", model, IDS, mask=MASK, **MODEL)
+    model.wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case changed both
     return case
 
 

@@ -209,13 +209,13 @@ class Recomputes(nf.Layer):
         return (copy.deepcopy(generator).random(x.shape) >= 0.3) / 0.7
 
     def forward(self, x, context):
-        kept = copy.deepcopy(context.generator)
+        generator_before = copy.deepcopy(context.generator)
         context.generator.random(x.shape)
-        return x**2 * self.keep(x, kept).astype(x.real.dtype), (x, kept)
+        return x**2 * self.keep(x, generator_before).astype(x.real.dtype), (x, generator_before)
 
     def backward(self, dy, cache, gradients):
-        x, kept = cache
-        return 2.0 * x * dy * self.keep(x, kept).astype(dy.dtype)
+        x, generator_before = cache
+        return 2.0 * x * dy * self.keep(x, generator_before).astype(dy.dtype)
 
 
 RIGHT = {
