@@ -9,7 +9,7 @@ from npformer.core import (
     Layer,
     Seed,
     checks,
-    described,
+    describe,
     generators,
     part_generator,
     step_key,
@@ -79,11 +79,11 @@ def check_arguments(model: Any, data: Any, optimizer: Any, *, epochs: Any, batch
     """Check what `train` is given, but for the arrays, which the model checks."""
     if not (isinstance(model, Layer) and hasattr(model, "batch")):
         raise TypeError(
-            f"model is {described(model)}; expected a model that can be trained, such as a "
+            f"model is {describe(model)}; expected a model that can be trained, such as a "
             "SequenceClassifier"
         )
     if not (isinstance(data, tuple | list) and len(data) in (2, 3, 4)):
-        raise TypeError(f"data is {described(data)}; expected (x, y), or (x, y, mask)")
+        raise TypeError(f"data is {describe(data)}; expected (x, y), or (x, y, mask)")
     if data[1] is None:
         raise TypeError(
             "y is None; expected targets. A model that draws them from x in each step is trained "

@@ -24,7 +24,7 @@ from npformer.cli.options import check_numbers, check_outputs
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, keep_writes_from_failing, usable_streams
-from npformer.core import BackendUnavailableError, BatchTooLargeError, described
+from npformer.core import BackendUnavailableError, BatchTooLargeError, describe
 from npformer.core.support.wording import did_you_mean
 from npformer.training.distributed import Communicator, LauncherError, RankFailed, world
 from npformer.training.watchers import NonFiniteLossError
@@ -133,7 +133,7 @@ def _explanation(error: BaseException, options: argparse.Namespace) -> str:
     words = str(error).replace("pass overwrite=True", "pass --overwrite")
     for action in options.parser._actions:  # an argument of a function is an option here
         value, flag = getattr(options, action.dest, None), "".join(action.option_strings[-1:])
-        if flag and words.startswith(f"{action.dest} is {described(value)}"):
+        if flag and words.startswith(f"{action.dest} is {describe(value)}"):
             return words.replace(action.dest, flag, 1)
         if flag and words.startswith(f"{value} "):
             return f"{flag} {words}"

@@ -34,7 +34,7 @@ from npformer.core.precision import PRECISIONS, precision, use_precision
 from npformer.core.support.builders import same_definition
 from npformer.core.support.registry import PLUGIN_FILE, Registry
 from npformer.core.support.specs import parse_spec, split_names
-from npformer.core.support.wording import a_type, described
+from npformer.core.support.wording import a_type, describe
 
 __all__ = [
     "INITIALIZERS",
@@ -67,7 +67,7 @@ __all__ = [
     "checks",
     "constants",
     "cores",
-    "described",
+    "describe",
     "enough_memory",
     "erfcx",
     "fft_module",

@@ -18,7 +18,7 @@ import numpy as np
 
 from npformer.core.backend import Array, Backend, Module
 from npformer.core.cupy.backend import load_cupy
-from npformer.core.support.wording import a_type, described
+from npformer.core.support.wording import a_type, describe
 
 
 @cache
@@ -92,7 +92,7 @@ def get_backend(name: str) -> Backend:
     """
     if not isinstance(name, str) or name not in _backends:
         if not isinstance(name, str) or name not in _loaders:
-            raise ValueError(f"unknown backend {described(name)}; expected {', '.join(backends())}")
+            raise ValueError(f"unknown backend {describe(name)}; expected {', '.join(backends())}")
         register(_loaders[name]())
     return _backends[name]
 
@@ -199,7 +199,7 @@ def _list_to_array(x: Any) -> np.ndarray:
         array = None
     if array is None or array.dtype.kind not in "biufc":
         raise TypeError(
-            f"x is {described(x)}; expected an array, a number, or lists of equally many numbers"
+            f"x is {describe(x)}; expected an array, a number, or lists of equally many numbers"
         )
     return array
 

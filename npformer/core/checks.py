@@ -15,7 +15,7 @@ import numpy as np
 
 from npformer.core.arrays import backend_of
 from npformer.core.backend import Array, Module
-from npformer.core.support.wording import a_type, add_article, described, did_you_mean
+from npformer.core.support.wording import a_type, add_article, describe, did_you_mean
 
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
@@ -107,7 +107,7 @@ def choice(name: str, value: object, choices: Collection[str], hint: bool = True
     """Return `value`, one of a few words, checked; without `hint`, the error suggests none."""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(map(repr, choices)) + (did_you_mean(value, choices) if hint else "")
-        raise ValueError(f"{name} is {described(value)}; expected one of {words}")
+        raise ValueError(f"{name} is {describe(value)}; expected one of {words}")
     return value
 
 
@@ -129,14 +129,14 @@ def misfits(arrays: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
 def flag(name: str, value: object) -> bool:
     """Return `value` after checking that it is True or False."""
     if not isinstance(value, bool):
-        raise TypeError(f"{name} is {described(value)}; expected True or False")
+        raise TypeError(f"{name} is {describe(value)}; expected True or False")
     return value
 
 
 def text(name: str, value: object) -> None:
     """Check that `value` is a text."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {described(value)}; expected a text")
+        raise TypeError(f"{name} is {describe(value)}; expected a text")
 
 
 def instance(name: str, value: object, kind: type, advice: str = "") -> None:
@@ -153,7 +153,7 @@ def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -
     if not fits or not at_least <= int(value) <= at_most:  # type: ignore[call-overload]
         up_to = f" and at most {at_most}" if fits and int(value) > at_most else ""  # type: ignore[call-overload]
         raise ValueError(
-            f"{name} is {described(value)}; expected a whole number of at least {at_least}{up_to}"
+            f"{name} is {describe(value)}; expected a whole number of at least {at_least}{up_to}"
         )
     return int(value)  # type: ignore[call-overload,no-any-return]
 
@@ -167,7 +167,7 @@ def number(name: str, value: object, *, above: float) -> float:
     """Return `value` as Python's float after checking that it is finite and above a bound."""
     number = _float(value)
     if not above < number < inf:
-        raise ValueError(f"{name} is {described(value)}; expected a number above {above:g}")
+        raise ValueError(f"{name} is {describe(value)}; expected a number above {above:g}")
     return number
 
 
@@ -176,7 +176,7 @@ def not_negative(name: str, value: object) -> float:
     number = _float(value)
     if not 0.0 <= number < inf:
         expected = "a finite number" if number == inf else "0 or more"
-        raise ValueError(f"{name} is {described(value)}; expected {expected}")
+        raise ValueError(f"{name} is {describe(value)}; expected {expected}")
     return number
 
 
@@ -185,7 +185,7 @@ def rate(name: str, value: object) -> float:
     number = _float(value)
     if not 0.0 <= number < 1.0:
         expected = "a number from 0 up to, not including, 1"
-        raise ValueError(f"{name} is {described(value)}; expected {expected}")
+        raise ValueError(f"{name} is {describe(value)}; expected {expected}")
     return number
 
 
@@ -244,9 +244,9 @@ def plain_values(name: str, value: object) -> None:
 def path(name: str, value: object) -> Path:
     """Return `value` as a path after checking that it is one."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
-        raise TypeError(f"{name} is {described(value)}; expected a text or a pathlib.Path")
+        raise TypeError(f"{name} is {describe(value)}; expected a text or a pathlib.Path")
     if not value or "\0" in os.fspath(value):
-        raise ValueError(f"{name} is {described(value)}; expected the name of a file")
+        raise ValueError(f"{name} is {describe(value)}; expected the name of a file")
     return Path(value)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from npformer.core.support.scoped_setting import ScopedSetting, Switch
-from npformer.core.support.wording import described
+from npformer.core.support.wording import describe
 
 _finders: dict[Any, Callable[[Any], Any]] = {}
 _enabled = ScopedSetting("npformer.use_kernels", True)
@@ -48,7 +48,7 @@ class use_kernels(Switch[bool]):
 
     def __init__(self, enabled: bool) -> None:
         if not isinstance(enabled, bool):
-            raise TypeError(f"enabled is {described(enabled)}; expected True or False")
+            raise TypeError(f"enabled is {describe(enabled)}; expected True or False")
         super().__init__(_enabled, enabled)
 
 

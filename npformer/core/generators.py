@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from npformer.core.cut_masks import Cut
-from npformer.core.support.wording import described
+from npformer.core.support.wording import describe
 
 Seed: TypeAlias = "int | np.random.Generator | None"  # quoted: importing numpy.random takes time
 
@@ -23,7 +23,7 @@ def from_seed(seed: Seed) -> np.random.Generator:
     )
     if not (is_whole_number or seed is None or isinstance(seed, np.random.Generator)):
         raise TypeError(
-            f"seed is {described(seed)}; expected a whole number of at least 0 or a "
+            f"seed is {describe(seed)}; expected a whole number of at least 0 or a "
             "numpy.random.Generator"
         )
     return np.random.default_rng(seed)  # a generator is its own

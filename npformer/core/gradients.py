@@ -12,7 +12,7 @@ from npformer.core import checks
 from npformer.core.arrays import array_module
 from npformer.core.backend import Array
 from npformer.core.parameters import Parameter, Parameters
-from npformer.core.support.wording import described
+from npformer.core.support.wording import describe
 
 
 class Gradients(Mapping[str, Array]):
@@ -110,7 +110,7 @@ def _parameters_of(layer: Any) -> Parameters:
         return layer
     if not hasattr(layer, "trainable"):
         raise TypeError(
-            f"layer is {described(layer)}; expected a Layer, or what its parameters() returns"
+            f"layer is {describe(layer)}; expected a Layer, or what its parameters() returns"
         )
     return Parameters(layer.trainable())
 

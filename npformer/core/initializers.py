@@ -15,7 +15,7 @@ import numpy as np
 from npformer.core import checks
 from npformer.core.out_of_memory import enough_memory
 from npformer.core.support.registry import Registry
-from npformer.core.support.wording import described
+from npformer.core.support.wording import describe
 
 Initializer = Callable[[Any, tuple[int, ...]], np.ndarray]
 
@@ -49,7 +49,7 @@ def draw(
             raise ValueError(f"it asks for an array of shape {shape}, more than its tensors hold")
         return np.zeros(shape, dtype)
     if not callable(initializer):
-        raise TypeError(f"init is {described(initializer)}; expected a function of rng and shape")
+        raise TypeError(f"init is {describe(initializer)}; expected a function of rng and shape")
     with enough_memory("a parameter", shape):
         drawn = initializer(rng, shape)
         if not isinstance(drawn, np.ndarray) or drawn.dtype.kind not in "fiu":

@@ -22,7 +22,7 @@ from npformer.core.context import Context
 from npformer.core.gradients import Gradients
 from npformer.core.layer import Layer
 from npformer.core.padding import Padding
-from npformer.core.support.wording import a_type, undefined
+from npformer.core.support.wording import a_type, missing_method_error
 
 Inputs = Any
 """An array, or a tuple with an entry for each input: inputs, masks (or None) or types (or None)."""
@@ -83,7 +83,7 @@ class TwoInputLayer(Layer):
         self, a: Array, b: Array, context: Context
     ) -> tuple[Array, Any]:
         """Return the result and what `backward` needs."""
-        raise undefined(self, "forward(self, a, b, context)")
+        raise missing_method_error(self, "forward(self, a, b, context)")
 
     def backward(
         self, dy: Array, cache: Any, gradients: Gradients
@@ -92,7 +92,7 @@ class TwoInputLayer(Layer):
 
         Either is None if its input has no gradient, like token ids.
         """
-        raise undefined(self, "backward(self, dy, cache, gradients)")
+        raise missing_method_error(self, "backward(self, dy, cache, gradients)")
 
     def __call__(  # type: ignore[override]
         self, a: Array, b: Array, mask: tuple[Array | None, Array | None] | None = None

@@ -22,7 +22,7 @@ from npformer.core.gradients import Gradients
 from npformer.core.name_patterns import match_names
 from npformer.core.padding import check_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
-from npformer.core.support.wording import undefined
+from npformer.core.support.wording import missing_method_error
 
 
 class Layer(Attachable):
@@ -40,7 +40,7 @@ class Layer(Attachable):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the result and what `backward` needs."""
-        raise undefined(self, "forward(self, x, context)")
+        raise missing_method_error(self, "forward(self, x, context)")
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         """Add the gradients of the parameters to `gradients` and return dx.
@@ -48,7 +48,7 @@ class Layer(Attachable):
         dy and dx are the gradients of the loss with respect to y and x. dx is None if x has no
         gradient, like token ids, or if y does not depend on x.
         """
-        raise undefined(self, "backward(self, dy, cache, gradients)")
+        raise missing_method_error(self, "backward(self, dy, cache, gradients)")
 
     def __call__(self, x: Array, mask: Array | None = None) -> Array:
         """Return the result at evaluation. In `mask`, shape (batch, length), True = keep."""

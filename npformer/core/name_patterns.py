@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from npformer.core import checks
-from npformer.core.support.wording import described
+from npformer.core.support.wording import describe
 
 
 def match_names(patterns: Sequence[str], names: Iterable[str], what: str) -> list[str]:
@@ -21,7 +21,7 @@ def match_names(patterns: Sequence[str], names: Iterable[str], what: str) -> lis
         checks.text("a pattern", pattern)
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ValueError(
-                f"the pattern {described(pattern)} matches none of the {what}; expected a name, or "
+                f"the pattern {describe(pattern)} matches none of the {what}; expected a name, or "
                 f"one with *.{_hint(pattern, names)}"
             )
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]

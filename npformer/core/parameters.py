@@ -9,7 +9,7 @@ from typing import Any
 from npformer.core import checks
 from npformer.core.arrays import array_module
 from npformer.core.backend import Array
-from npformer.core.support.wording import described
+from npformer.core.support.wording import describe
 
 ALIGNMENT = 16
 """Views begin at multiples of this many entries of a flat buffer: 64 bytes in float32."""
@@ -109,7 +109,7 @@ class Parameters(Mapping[str, Array]):
     def __init__(self, named: Mapping[str, Parameter]) -> None:
         fits = isinstance(named, Mapping) and all(isinstance(p, Parameter) for p in named.values())
         if not fits:
-            raise TypeError(f"named is {described(named)}; expected a mapping to Parameter objects")
+            raise TypeError(f"named is {describe(named)}; expected a mapping to Parameter objects")
         self.named = dict(named)
         padded = [-(-p.size // ALIGNMENT) * ALIGNMENT for p in self.named.values()]
         *self.offsets, self.size = accumulate(padded, initial=0)

@@ -5,7 +5,7 @@ import threading
 from npformer.core import checks
 from npformer.core.arrays import backends, get_backend
 from npformer.core.support.scoped_setting import ScopedSetting, Switch
-from npformer.core.support.wording import described
+from npformer.core.support.wording import describe
 
 PRECISIONS = ("float32", "tf32")
 
@@ -77,7 +77,7 @@ class use_precision(Switch[str]):
         self._backend = checks.choice("backend", backend, backends())
         if not isinstance(precision, str) or precision not in PRECISIONS:
             raise ValueError(
-                f"precision is {described(precision)}; expected 'float32' or 'tf32'. npformer has "
+                f"precision is {describe(precision)}; expected 'float32' or 'tf32'. npformer has "
                 "no float16 or bfloat16: 'tf32' is the fast choice on a GPU, with weights in "
                 "float32"
             )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, described
+from npformer.core import checks, describe
 from npformer.data.lists import check_list
 from npformer.data.text_file import check_file
 
@@ -78,7 +78,7 @@ class ShardedArray:
                 raise IndexError("it has more than one axis")
         except IndexError as error:
             raise IndexError(
-                f"{self!r} is read by {described(rows)}: {error}; expected rows from 0 to "
+                f"{self!r} is read by {describe(rows)}: {error}; expected rows from 0 to "
                 f"{len(self) - 1}, a slice, whole numbers or {len(self)} booleans: array[rows], or "
                 "columns: array[:, 1:]"
             ) from None
@@ -153,7 +153,7 @@ def sharded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
         matches = [Path(name) for name in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - pathlib takes no absolute pattern
         if not matches:
             raise FileNotFoundError(
-                f"no file matches {described(pattern)}; expected .npy files. The pattern is "
+                f"no file matches {describe(pattern)}; expected .npy files. The pattern is "
                 f"relative to {Path.cwd()}"
             )
         return ShardedArray(sorted(matches, key=_natural_sort_key))

@@ -8,7 +8,7 @@ attention (`EngineContext.map_slices`).
 
 from numbers import Integral
 
-from npformer.core import cores, described
+from npformer.core import cores, describe
 from npformer.core.dispatch import enabled
 from npformer.engine.snapshot import Snapshot
 
@@ -32,7 +32,7 @@ def check_workers(workers: object) -> None:
         return
     if not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1:
         raise ValueError(
-            f"workers is {described(workers)}; expected a whole number of at least 1 or 'auto'"
+            f"workers is {describe(workers)}; expected a whole number of at least 1 or 'auto'"
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, array_module, asarray, checks, described
+from npformer.core import Layer, array_module, asarray, checks, describe
 from npformer.data.formats import check_is_no_pointer
 from npformer.data.text_file import check_file
 from npformer.data.tokenizers.tokenizer import check_texts
@@ -77,7 +77,7 @@ def set_word_vectors(
     tokens = getattr(getattr(model, "embed", None), "tokens", None)
     if not isinstance(tokens, Embedding):
         raise TypeError(
-            f"model is {described(model)} without an embedding of tokens; expected a classifier or "
+            f"model is {describe(model)} without an embedding of tokens; expected a classifier or "
             "encoder of token ids: SequenceClassifier(..., vocab_size=...)"
         )
     vocab_size, d_model = tokens.weight.shape

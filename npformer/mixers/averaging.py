@@ -20,7 +20,7 @@ from npformer.core import (
     generators,
     initializers,
 )
-from npformer.core.support.wording import undefined
+from npformer.core.support.wording import missing_method_error
 from npformer.functional.heads import check_heads, mask_for_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
@@ -53,11 +53,11 @@ class Scores(Layer):
 
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the scores and what `scores_backward` needs."""
-        raise undefined(self, "scores(self, x, context)")
+        raise missing_method_error(self, "scores(self, x, context)")
 
     def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array | None:
         """Gradient of `scores`: add those of the parameters and return dx, or None."""
-        raise undefined(self, "scores_backward(self, dscores, cache, gradients)")
+        raise missing_method_error(self, "scores_backward(self, dscores, cache, gradients)")
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return self.scores(x, context)
@@ -78,7 +78,7 @@ class Scores(Layer):
 
         (batch, heads, n, length), or (heads, n, length) if they are the same in all rows.
         """
-        raise undefined(self, "newest_scores(self, x, state, context)")
+        raise missing_method_error(self, "newest_scores(self, x, state, context)")
 
     def length_of(self, x: Array) -> int:
         """Return the length of x, (batch, length, d_model), after checking it."""

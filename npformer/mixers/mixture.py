@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Parameter, checks, described, initializers
+from npformer.core import Array, Context, Gradients, Parameter, checks, describe, initializers
 from npformer.layers.state import State, StateShapes
 from npformer.mixers.attention_scores import AttentionScores
 from npformer.mixers.averaging import AveragingMixer, Scores
@@ -95,7 +95,7 @@ def check_parts(names: Sequence[str]) -> None:
     """Check the names of a mixture's parts."""
     if isinstance(names, str) or not isinstance(names, Sequence) or len(names) < 2:
         raise ValueError(
-            f"mixture is {described(names)}; expected at least two names, such as "
+            f"mixture is {describe(names)}; expected at least two names, such as "
             "('attention', 'random_synthesizer')"
         )
     for name in names:

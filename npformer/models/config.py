@@ -6,7 +6,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
-from npformer.core import checks, described
+from npformer.core import checks, describe
 from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.layers import ACTIVATIONS, FFNS, NORMS
 from npformer.mixers import MixerSettings
@@ -183,7 +183,7 @@ class EncoderConfig:
         keep("mixture", tuple(self.mixture))
         if not isinstance(self.mixer, str | Sequence):
             raise TypeError(
-                f"mixer is {described(self.mixer)}; expected a name, or a list, one for each layer"
+                f"mixer is {describe(self.mixer)}; expected a name, or a list, one for each layer"
             )
         keep("mixer", self.mixer if isinstance(self.mixer, str) else tuple(self.mixer))
         check_mixers(self)

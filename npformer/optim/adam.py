@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from npformer.core import Array, checks, described
+from npformer.core import Array, checks, describe
 from npformer.core.dispatch import faster
 from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.optim.layer_decay import layer_factors
@@ -46,7 +46,7 @@ def adam_update(
 def two_rates(name: str, value: Any) -> tuple[float, float]:
     """Return the decays of m and v, checked."""
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise ValueError(f"{name} is {described(value)}; expected two numbers, (0.9, 0.999)")
+        raise ValueError(f"{name} is {describe(value)}; expected two numbers, (0.9, 0.999)")
     return checks.rate(name, value[0]), checks.rate(name, value[1])
 
 

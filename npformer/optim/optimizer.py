@@ -19,7 +19,7 @@ from npformer.core import (
     asarray,
     backend_of,
     checks,
-    described,
+    describe,
     to_numpy,
 )
 from npformer.core.gradients import flat_of
@@ -138,7 +138,7 @@ class GradientDescent:
         """
         expected = [*self.settings, "steps", "schedule"]
         if not isinstance(values, Mapping) or set(values) != set(expected):
-            names = [*values] if isinstance(values, Mapping) else described(values)
+            names = [*values] if isinstance(values, Mapping) else describe(values)
             raise ValueError(f"the optimizer's values are {names}; expected {expected}")
         steps = checks.whole("steps", values["steps"], at_least=0)
         problem = self._moments.misfit(arrays)

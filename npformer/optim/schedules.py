@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 
-from npformer.core import Registry, checks, described
+from npformer.core import Registry, checks, describe
 
 Schedule = Callable[[int], float]
 """Takes the number of a step, counted from 1, and returns a factor for the learning rate."""
@@ -109,7 +109,7 @@ def schedule_of(schedule: Schedule | str) -> Schedule:
         return SCHEDULES.make(schedule)
     builders = [name for name, builder in SCHEDULES.items() if builder is schedule]
     if builders or not callable(schedule):
-        what = f"the builder {builders[0]} itself" if builders else described(schedule)
+        what = f"the builder {builders[0]} itself" if builders else describe(schedule)
         raise TypeError(
             f"schedule is {what}; expected a function of the step that returns a factor, "
             "such as npformer.optim.cosine(total), or its name: 'cosine(total=1000)'"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from npformer.core import Array, checks, described
+from npformer.core import Array, checks, describe
 
 NORMS_AND_BIASES = (
     "*.bias",
@@ -30,7 +30,7 @@ def check_patterns(patterns: Any, parameters: Mapping[str, Array]) -> tuple[str,
     """Return the patterns of ``no_decay``, after checking that some parameter matches."""
     if isinstance(patterns, str) or not isinstance(patterns, Sequence):
         raise TypeError(
-            f"no_decay is {described(patterns)}; expected a list of patterns, such as ['*.bias'], "
+            f"no_decay is {describe(patterns)}; expected a list of patterns, such as ['*.bias'], "
             "or npformer.optim.NORMS_AND_BIASES"
         )
     for pattern in patterns:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Context, Gradients, Layer, described
+from npformer.core import Context, Gradients, Layer, describe
 from npformer.core.inputs import names_of
 
 Convert = Callable[[np.ndarray], np.ndarray]
@@ -120,7 +120,7 @@ def _name_gradients(gradients: Any, names: Sequence[str], who: str, advice: str)
     """Return what a backward pass returned, by the names of what it differentiates."""
     if not isinstance(gradients, tuple) or len(gradients) != len(names):
         is_tuple = isinstance(gradients, tuple)
-        what = f"a tuple of {len(gradients)}" if is_tuple else described(gradients)
+        what = f"a tuple of {len(gradients)}" if is_tuple else describe(gradients)
         expected = ", ".join(f"d{name}" for name in names)
         raise TypeError(f"{who} returned {what}; expected ({expected}), in this order. {advice}")
     return dict(zip(names, gradients, strict=True))
@@ -166,7 +166,7 @@ def pair_problem(
 def _check_names(wrt: Sequence[str], floats: list[str], function: str) -> list[str]:
     """Return the names in `wrt` after checking that they are those of float arrays."""
     if isinstance(wrt, str) or not isinstance(wrt, Sequence):
-        raise TypeError(f"wrt is {described(wrt)}; expected a list of names, such as ['x']")
+        raise TypeError(f"wrt is {describe(wrt)}; expected a list of names, such as ['x']")
     for name in wrt:
         if name not in floats:
             raise ValueError(
@@ -208,7 +208,7 @@ def _pair_of(target: Any) -> tuple[Any, Any]:
         return target
     if not callable(target) or isinstance(target, type):
         raise TypeError(
-            f"target is {described(target)}; expected a layer, a function with a backward pass, or "
+            f"target is {describe(target)}; expected a layer, a function with a backward pass, or "
             "a pair of functions: gradcheck(layer, x), gradcheck((forward, backward), x)"
         )
     forward, name = target, _name(target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer.core import checks, described
+from npformer.core import checks, describe
 from npformer.models.losses import Loss
 from npformer.models.trainable import Model
 
@@ -38,10 +38,10 @@ def check_model(name: str, model: Model) -> None:
     checks.instance(f"loss of {type(model).__name__}", model.loss, Loss, EXAMPLE)
     if model.n_inputs not in (1, 2):
         kind = type(model).__name__
-        raise ValueError(f"n_inputs of {kind} is {described(model.n_inputs)}; expected 1 or 2")
+        raise ValueError(f"n_inputs of {kind} is {describe(model.n_inputs)}; expected 1 or 2")
     if model.targets_of not in (None, *range(model.n_inputs)):
         kind = type(model).__name__
         raise ValueError(
-            f"targets_of of {kind} is {described(model.targets_of)}, and n_inputs is "
+            f"targets_of of {kind} is {describe(model.targets_of)}, and n_inputs is "
             f"{model.n_inputs}; expected None, or which input's tokens have targets, from 0"
         )

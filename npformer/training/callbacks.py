@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Gradients, described, to_numpy
+from npformer.core import Array, Gradients, describe, to_numpy
 from npformer.core.support.builders import check_takes
 from npformer.core.support.wording import did_you_mean
 from npformer.models.trainable import Model
@@ -127,7 +127,7 @@ class TrainingState:
         if not isinstance(reason, str) or not reason or reason in RESERVED:
             error = ValueError if isinstance(reason, str) else TypeError
             raise error(
-                f"reason is {described(reason)}; expected a reason of your own for "
+                f"reason is {describe(reason)}; expected a reason of your own for "
                 f"history.stopped, such as 'time is up': {', '.join(map(repr, RESERVED))} are "
                 "reserved for fit"
             )
@@ -219,7 +219,7 @@ def check_callbacks(callbacks: Sequence[Callback | Function]) -> list[Callback]:
     """Return the callbacks, with plain functions wrapped; refuse what `fit` could not call."""
     if not isinstance(callbacks, list | tuple):
         raise TypeError(
-            f"callbacks is {described(callbacks)}; expected a list of npformer.Callback objects "
+            f"callbacks is {describe(callbacks)}; expected a list of npformer.Callback objects "
             "and functions. Write callbacks=[...] around a single one"
         )
     return [_check_callback(f"callbacks[{k}]", callback) for k, callback in enumerate(callbacks)]
@@ -228,14 +228,14 @@ def check_callbacks(callbacks: Sequence[Callback | Function]) -> list[Callback]:
 def _check_callback(name: str, callback: object) -> Callback:
     if isinstance(callback, type):
         raise TypeError(
-            f"{name} is {described(callback)}; expected an object. Write {callback.__name__}(...)"
+            f"{name} is {describe(callback)}; expected an object. Write {callback.__name__}(...)"
         )
     if isinstance(callback, Callback):
         _check_hooks(name, callback)
         return callback
     if not callable(callback):
         raise TypeError(
-            f"{name} is {described(callback)}; expected an npformer.Callback, or a function that "
+            f"{name} is {describe(callback)}; expected an npformer.Callback, or a function that "
             "is called with the state after each epoch. Derive the class from npformer.Callback"
         )
     check_takes(name, callback, 1, "the state alone", "one argument: (state)")
@@ -249,7 +249,7 @@ def _check_hooks(name: str, callback: Callback) -> None:
         if looks_like_a_hook and callable(getattr(type(callback), method, None)):
             hint = did_you_mean(method, HOOKS) or "."
             raise TypeError(
-                f"{name}, {described(callback)}, has {method}, which fit does not call; it "
+                f"{name}, {describe(callback)}, has {method}, which fit does not call; it "
                 f"calls {', '.join(HOOKS)}{hint} Write _{method} if it is a helper of yours"
             )
     for hook in HOOKS:
@@ -268,6 +268,6 @@ def check_needs_no_gradients(callbacks: Sequence[Callback]) -> None:
     for callback in callbacks:
         if type(callback).before_update is not Callback.before_update:
             raise ValueError(
-                f"shard_moments is True and {described(callback)} has before_update, but no rank "
+                f"shard_moments is True and {describe(callback)} has before_update, but no rank "
                 "has all gradients; expected one of the two. Leave shard_moments out"
             )

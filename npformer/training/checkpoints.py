@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from npformer import engine
-from npformer.core import asarray, checks, described, precision
+from npformer.core import asarray, checks, describe, precision
 from npformer.data.samples import Samples
 from npformer.models.trainable import Model
 from npformer.models.trainable.metrics import name_of
@@ -255,7 +255,7 @@ def settings_of(
         "frozen": list(model.frozen()),
         "metric": name_of(task.metric),
         "loss": {"class": type(task.loss).__name__, **of_loss},
-        "seed": int(seed) if isinstance(seed, int | np.integer) else described(seed),
+        "seed": int(seed) if isinstance(seed, int | np.integer) else describe(seed),
         **{name: getattr(optimizer, name) for name in optimizer.settings},
     }
     return {

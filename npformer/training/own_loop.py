@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, checks, described, is_numpy_generator
+from npformer.core import Layer, checks, describe, is_numpy_generator
 from npformer.optim import SCHEDULES, SGD, Adam, Optimizer, Schedule, schedule_of
 from npformer.optim.own_parameters import check_trains
 from npformer.training.history import History
@@ -105,7 +105,7 @@ def check_generators(generators: Any) -> None:
     is_mapping = isinstance(generators, Mapping)
     if not is_mapping or not all(map(is_numpy_generator, generators.values())):
         raise TypeError(
-            f"generators is {described(generators)}; expected a dict of numpy.random.Generator"
+            f"generators is {describe(generators)}; expected a dict of numpy.random.Generator"
         )
 
 

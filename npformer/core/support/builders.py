@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from npformer.core.support.wording import described, did_you_mean
+from npformer.core.support.wording import describe, did_you_mean
 
 
 def builder_problem(name: str, builder: Any, makes: type | None, method: str) -> str:
@@ -15,7 +15,7 @@ def builder_problem(name: str, builder: Any, makes: type | None, method: str) ->
     If the class method `method` makes them, the builder has to be a subclass of `makes`.
     """
     is_class = isinstance(builder, type)
-    it_is = f"is {described(builder)}"
+    it_is = f"is {describe(builder)}"
     if not is_class and makes is not None and isinstance(builder, makes):
         kind = type(builder).__name__
         return (

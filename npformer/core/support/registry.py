@@ -21,7 +21,7 @@ from npformer.core.support.builders import (
     same_definition,
 )
 from npformer.core.support.specs import parse_spec
-from npformer.core.support.wording import described, did_you_mean
+from npformer.core.support.wording import describe, did_you_mean
 
 PLUGIN_FILE = "__npformer_plugin__"
 """In a module read from a plugin file: the attribute that holds the name of the file."""
@@ -99,13 +99,13 @@ class Registry(dict[str, Any], Generic[Item]):
         """
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(
-                f"name is {described(name)}; expected letters, digits and underscores, such as "
+                f"name is {describe(name)}; expected letters, digits and underscores, such as "
                 f"{self._example()!r}"
             )
         if builder is None:
             return lambda decorated: self.register(name, decorated)
         if problem := builder_problem(name, builder, self._makes, self._method):
-            raise TypeError(f"the {self.kind} {described(name)} {problem}")
+            raise TypeError(f"the {self.kind} {describe(name)} {problem}")
         known = self.get(name)
         if known is not None and not same_definition(known, builder):
             raise ValueError(
@@ -131,8 +131,8 @@ class Registry(dict[str, Any], Generic[Item]):
             hint = did_you_mean(name, self if self._hint else self.added()) or "."
             example = name if isinstance(name, str) and name.isidentifier() else self._example()
             raise ValueError(
-                f"{what} is {described(name)}; expected one of {known_names}{hint} Register your "
-                f"own first: {self.table}.register({described(example)}, ...)"
+                f"{what} is {describe(name)}; expected one of {known_names}{hint} Register your "
+                f"own first: {self.table}.register({describe(example)}, ...)"
             )
         return name, options
 
@@ -151,13 +151,13 @@ class Registry(dict[str, Any], Generic[Item]):
         name, options = self.parse(spec)
         build = self._build(name)
         if problem := call_problem(name, build, arguments, keywords, options, self.gets):
-            raise TypeError(f"the {self.kind} {described(name)} {problem}")
+            raise TypeError(f"the {self.kind} {describe(name)} {problem}")
         item: Item = build(*arguments, **keywords, **options)
         expected = f"an object of {full_name(self._makes)}" if self._makes else self._function
         of_its_kind = isinstance(item, self._makes) if self._makes else callable(item)
         if expected and not of_its_kind:
             raise TypeError(
-                f"the {self.kind} {name!r} made {described(item)}; expected {expected}. Its "
+                f"the {self.kind} {name!r} made {describe(item)}; expected {expected}. Its "
                 f"builder is {self[name]!r}"
             )
         return item

@@ -6,7 +6,7 @@ With them a configuration is plain text, in files and on the command line.
 import ast
 from typing import Any
 
-from npformer.core.support.wording import described
+from npformer.core.support.wording import describe
 
 
 def parse_spec(spec: str, what: str) -> tuple[str, dict[str, Any]]:
@@ -28,7 +28,7 @@ def parse_spec(spec: str, what: str) -> tuple[str, dict[str, Any]]:
             options[keyword.arg] = ast.literal_eval(keyword.value)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
         raise ValueError(
-            f"{what} is {described(spec)}; expected a name, or a name and options such as "
+            f"{what} is {describe(spec)}; expected a name, or a name and options such as "
             f"'{name.strip() or 'name'}(option=1.0)', whose values are numbers, texts in quotes, "
             "True, False, None, or lists of them"
         ) from error

@@ -24,7 +24,7 @@ def a_type(value: object) -> str:
     return "None" if value is None else add_article(type(value).__name__)
 
 
-def described(value: Any) -> str:
+def describe(value: Any) -> str:
     """Return a description of a value: a short value itself, NumPy's as Python's."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
@@ -37,7 +37,7 @@ def described(value: Any) -> str:
     return a_type(value)
 
 
-def undefined(owner: object, call: str) -> NotImplementedError:
+def missing_method_error(owner: object, call: str) -> NotImplementedError:
     """Return the error for a method that a class should have defined, called like this."""
     name = call.partition("(")[0]
     return NotImplementedError(f"{type(owner).__name__} does not define {name}; expected {call}")
@@ -49,10 +49,10 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     return f". Did you mean {close[0]!r}?" if close else ""
 
 
-def shortened(names: Sequence[str], longest: int) -> list[str]:
+def shorten_names(names: Sequence[str], longest: int) -> list[str]:
     """Return names of at most `longest` characters, all different if the names are.
 
-    Of those that begin alike, the middle is left out, and if they end alike, too, they get numbers.
+    Names that begin alike lose their middle; names that also end alike get numbers.
     """
     cut = [_cut_end(name, longest) for name in names]
     alike = [name for name, n in Counter(cut).items() if n > 1]

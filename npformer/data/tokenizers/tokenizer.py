@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import a_type, checks, described
+from npformer.core import a_type, checks, describe
 from npformer.data.json_file import read_json_if_there
 from npformer.data.lists import check_list
 
@@ -216,8 +216,8 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
         if not isinstance(text, str):
             is_missing = str(text) in ("None", "nan", "NaT", "<NA>")
             problem = "missing" if is_missing else a_type(text)
-            if described(text) != problem:  # for an array both are the same
-                problem = f"{problem}: {described(text)}"
+            if describe(text) != problem:  # for an array both are the same
+                problem = f"{problem}: {describe(text)}"
             raise TypeError(f"{name}[{i}] is {problem}; expected a string")
         if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
             raise ValueError(

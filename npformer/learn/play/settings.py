@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-from npformer.core import checks, described
+from npformer.core import checks, describe
 from npformer.learn.museum import BUGS
 from npformer.learn.play.bundle import read
 from npformer.mixers import MIXERS
@@ -66,7 +66,7 @@ class Settings:
     def of(cls, values: Any) -> Self:
         """Return checked settings. Raises ValueError or TypeError, which name what is wrong."""
         if not isinstance(values, Mapping):
-            raise TypeError(f"settings are {described(values)}; expected an object with names")
+            raise TypeError(f"settings are {describe(values)}; expected an object with names")
         known = [field.name for field in fields(cls)]
         for name in values:
             checks.choice("a setting", name, known)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, a_type, checks, described
+from npformer.core import Array, a_type, checks, describe
 from npformer.core.support.weights import moderate
 from npformer.functional import NO_LABEL
 from npformer.models.losses import Classification, Loss
@@ -41,7 +41,7 @@ def class_weights(
         return tuple(moderate(weights).tolist())
     if not isinstance(class_weight, Sequence | np.ndarray):
         raise TypeError(
-            f"class_weight is {described(class_weight)}; expected 'balanced', a number for each "
+            f"class_weight is {describe(class_weight)}; expected 'balanced', a number for each "
             "class, or a mapping of labels to numbers"
         )
     weights = moderate(checks.weights("class_weight", class_weight))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import a_type, checks, described
+from npformer.core import a_type, checks, describe
 from npformer.core.support.builders import check_takes
 from npformer.functional import NO_LABEL
 from npformer.models.losses import Classification, Loss, Measured
@@ -53,7 +53,7 @@ def check_figures(model: Any) -> None:
     for name, figure in model.figures.items():
         if not callable(figure):
             raise TypeError(
-                f"figures[{name!r}] of {model_name} is {described(figure)}; expected a function of "
+                f"figures[{name!r}] of {model_name} is {describe(figure)}; expected a function of "
                 "npformer.losses.Measured"
             )
         if name in ("loss", "labels", "metric"):
@@ -72,13 +72,13 @@ def check_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric:
         checks.choice("metric", metric, names)
         if metric in FIGURES and not isinstance(loss, Classification):
             raise ValueError(
-                f"metric is {described(metric)} and {a_type(loss)} has no classes; expected "
+                f"metric is {describe(metric)} and {a_type(loss)} has no classes; expected "
                 "'loss', or a function of y and outputs"
             )
         return metric
     if not callable(metric):
         raise TypeError(
-            f"metric is {described(metric)}; expected one of {', '.join(names)}, or a "
+            f"metric is {describe(metric)}; expected one of {', '.join(names)}, or a "
             "function of y and probabilities"
         )
     check_takes("metric", metric, 2, "y and probabilities", "a function of these two")
@@ -87,7 +87,7 @@ def check_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric:
 
 def name_of(metric: Metric) -> str:
     """Return what a metric is called."""
-    return metric if isinstance(metric, str) else getattr(metric, "__name__", described(metric))
+    return metric if isinstance(metric, str) else getattr(metric, "__name__", describe(metric))
 
 
 def own_metric(

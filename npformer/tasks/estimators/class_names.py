@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import described
+from npformer.core import describe
 from npformer.core.support.wording import did_you_mean
 from npformer.data.cells import is_missing
 from npformer.data.lists import check_list
@@ -85,7 +85,7 @@ def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
                 "class. Leave the sample out, or give the class another name"
             )
         if not isinstance(label, str | int):
-            what = "missing" if label is None or label != label else described(label)
+            what = "missing" if label is None or label != label else describe(label)
             raise TypeError(
                 f"{where}[{i}] is {what}; expected a string or a whole number, the name of a class"
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any, ClassVar, Self
 
-from npformer.core import backends, checks, described
+from npformer.core import backends, checks, describe
 from npformer.data.held_out import validation_share
 from npformer.data.samples import Data
 from npformer.layers import POOLINGS
@@ -142,7 +142,7 @@ class Estimator(Ensemble, ABC):
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
         if self.config is not None and not isinstance(self.config, EncoderConfig | Mapping):
             raise TypeError(
-                f"config is {described(self.config)}; expected an EncoderConfig, or some of its "
+                f"config is {describe(self.config)}; expected an EncoderConfig, or some of its "
                 "settings, such as {'mixer': 'fourier'}"
             )
         if isinstance(self.config, Mapping):
@@ -219,6 +219,6 @@ def check_training(training: Mapping[str, Any], validation: Any, parts: str = ""
     pair = isinstance(validation, tuple | list) and len(validation) == 2
     if parts and not pair and validation is not None and validation_share(validation) is None:
         raise TypeError(
-            f"validation is {described(validation)}; expected a fraction of the data, such as "
+            f"validation is {describe(validation)}; expected a fraction of the data, such as "
             f"0.1, or {parts}"
         )

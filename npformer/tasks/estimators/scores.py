@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core.support.wording import shortened
+from npformer.core.support.wording import shorten_names
 from npformer.models.trainable.metrics import macro_f1
 from npformer.training.inspection.trace_table import align_columns
 
@@ -98,7 +98,7 @@ class Scores:
         """Return accuracy and macro F1, a line for each class, and the confusion matrix."""
         loss = "" if np.isnan(self.loss) else f", loss {self.loss:.4f} nats"
         lines = [f"accuracy {self.accuracy:.4f}, macro F1 {self.macro_f1:.4f}{loss}", ""]
-        names = shortened([str(name) for name in self.classes], LONGEST)
+        names = shorten_names([str(name) for name in self.classes], LONGEST)
         head, *rows = self.by_class()
         short = [[name, *row[1:]] for name, row in zip(names, rows, strict=True)]
         lines += align_columns([head, *short], "<>>>>")

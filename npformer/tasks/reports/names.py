@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from npformer.core import checks
-from npformer.core.support.wording import shortened
+from npformer.core.support.wording import shorten_names
 from npformer.data.lists import check_list
 
 LONGEST = 40
@@ -42,7 +42,7 @@ class Glossary:
     @cached_property
     def _short_classes(self) -> dict[int, str]:
         """The names of classes, cut so that they stay different."""
-        short = shortened(list(self.classes.values()), LONGEST)
+        short = shorten_names(list(self.classes.values()), LONGEST)
         return dict(zip(self.classes, short, strict=True))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, described
+from npformer.core import checks, describe
 from npformer.core.support.explained_errors import add_place_to_errors
 from npformer.models.batch import Batch
 from npformer.models.trainable import SequenceClassifier
@@ -141,7 +141,7 @@ def _check_models(model: Any) -> dict[str, SequenceClassifier]:
         checks.text("a name of a model", name)
         if not isinstance(model, SequenceClassifier):
             raise TypeError(
-                f"{name} is {described(model)}; expected a SequenceClassifier, or a mapping "
+                f"{name} is {describe(model)}; expected a SequenceClassifier, or a mapping "
                 "of names to several"
             )
     return models

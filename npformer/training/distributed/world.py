@@ -6,7 +6,7 @@ import os
 from functools import cache
 from typing import Any
 
-from npformer.core import described
+from npformer.core import describe
 from npformer.training.distributed.communicator import Communicator
 
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -64,7 +64,7 @@ def communicator_of(communicator: Any) -> Communicator:
         return communicator
     if not all(hasattr(communicator, name) for name in ("Dup", "Iallgather", "Split_type")):
         raise TypeError(
-            f"communicator is {described(communicator)}; expected npformer.distributed.world(), a "
+            f"communicator is {describe(communicator)}; expected npformer.distributed.world(), a "
             "communicator of mpi4py such as MPI.COMM_WORLD, or None"
         )
     if communicator.Get_size() == 1:

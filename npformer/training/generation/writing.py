@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Context, asarray, checks, described, to_numpy
+from npformer.core import Context, asarray, checks, describe, to_numpy
 from npformer.engine import EngineContext, fast
 from npformer.functional.embedding import check_ids
 from npformer.training.generation.choosing import Choice, generators_of
@@ -131,7 +131,7 @@ def _prompt_rows(prompt: Any) -> tuple[list[np.ndarray], bool]:
             return [np.asarray(row) for row in prompt], True
         return [np.asarray(prompt)], False
     raise TypeError(
-        f"prompt is {described(prompt)}; expected token ids, (length,) or (batch, length), or "
+        f"prompt is {describe(prompt)}; expected token ids, (length,) or (batch, length), or "
         "a list of rows of any lengths"
     )
 
@@ -146,7 +146,7 @@ def list_tokens(name: str, tokens: Any, vocab_size: int) -> list[int]:
     for token in listed if is_list else [tokens]:
         if isinstance(token, str | bytes | Pattern):
             raise TypeError(
-                f"{name} is {described(tokens)}; expected token ids. tokenizer.ids(text) has those "
+                f"{name} is {describe(tokens)}; expected token ids. tokenizer.ids(text) has those "
                 "of a text. To end at a text of several tokens, look for it in what stream yields, "
                 "or cut what generate returns: written.split(text)[0]"
             )

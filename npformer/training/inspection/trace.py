@@ -15,7 +15,7 @@ from npformer.core import (
     asarray,
     backend_of,
     checks,
-    described,
+    describe,
     to_numpy,
 )
 from npformer.core.inputs import (
@@ -189,7 +189,7 @@ def _check_gradient(dy: Any, y: Any) -> Any:
         return dy
     if not isinstance(dy, tuple) or len(dy) != len(y):
         raise TypeError(
-            f"dy is {described(dy)}; expected a tuple of {len(y)}, a gradient for each output: "
+            f"dy is {describe(dy)}; expected a tuple of {len(y)}, a gradient for each output: "
             f"{shapes(y)}. Pass None for an output that the loss does not depend on"
         )
     return tuple(

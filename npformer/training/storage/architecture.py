@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, Parameter, checks, described, same_definition, to_numpy
+from npformer.core import Layer, Parameter, checks, describe, same_definition, to_numpy
 from npformer.layers import Dropout
 from npformer.mixers import Attention
 from npformer.models.losses import Classification, Loss
@@ -74,7 +74,7 @@ def _differences_of_attributes(
                 kind = type(theirs).__name__
                 yield f"{_name_of_part(path)} overrides {name}; expected that of {kind}"
         elif name not in our_attributes:
-            yield f"{below} is gone{CONFIG_MAKES} {described(their_attributes[name])}"
+            yield f"{below} is gone{CONFIG_MAKES} {describe(their_attributes[name])}"
         elif not name.startswith("_") and name not in not_compared:
             yield from _differences(below, our_attributes[name], their_attributes[name], seen)
 
@@ -86,7 +86,7 @@ def _name_of_part(path: str) -> str:
 
 def _is_not_that_of_config(path: str, ours: Any, theirs: Any) -> str:
     """Return the beginning of an error about a part that the configuration makes otherwise."""
-    return f"{_name_of_part(path)} is {described(ours)}{CONFIG_MAKES} {described(theirs)}"
+    return f"{_name_of_part(path)} is {describe(ours)}{CONFIG_MAKES} {describe(theirs)}"
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.core.support.wording import shortened
+from npformer.core.support.wording import shorten_names
 from npformer.data.tokenizers import frequent_pairs
 from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import baselines
@@ -74,7 +74,7 @@ def test_the_table_is_for_people(answers):
     ],
 )
 def test_long_names_stay_different(case, names, expected):
-    assert shortened(names, 10) == expected
+    assert shorten_names(names, 10) == expected
     assert max(map(len, expected)) <= 10
 
 
