@@ -31,7 +31,7 @@ def plugin_cases() -> list[Case]:
     ]
     cases = []
     for registry, group, build in builders:
-        for name in registry.added():
+        for name in registry.user_builders():
             title = f"{registry.kind} {name}"
             try:
                 cases.append(Case(f"{title}: registered", group, (name,), build(name)))

@@ -24,7 +24,7 @@ MUST_BE: dict[str, Callable[[str, Any], Any]] = {
     "causal": checks.flag,
     "padding": partial(checks.choice, choices=PADDINGS),
     "memory": partial(checks.choice, choices=("auto", "stored", "blocks")),
-    "initializer": INITIALIZERS.checked,
+    "initializer": INITIALIZERS.check,
     "attention_dropout": checks.rate,
     "rope_theta": or_none(partial(checks.number, above=0.0)),
     **dict.fromkeys(("n_kv_heads", "d_head", "window"), or_none(checks.positive)),

@@ -30,10 +30,10 @@ MUST_BE = {name: check for name, check in OF_MIXERS.items() if name not in PER_L
     "d_ff": checks.positive,
     "n_token_types": partial(checks.whole, at_least=0),
     "norm": partial(checks.choice, choices=("post", "pre")),
-    "norm_kind": NORMS.checked,
+    "norm_kind": NORMS.check,
     "positions": partial(checks.choice, choices=POSITIONS),
-    "activation": ACTIVATIONS.checked,
-    "ffn": FFNS.checked,
+    "activation": ACTIVATIONS.check,
+    "ffn": FFNS.check,
 }
 """Checks of the other settings, without `mixer`, `mixture` and `position_padding_id`."""
 

@@ -128,8 +128,8 @@ def schedule_for(spec: str, steps: int, warmup: int = 0) -> Schedule:
     if steps == 1:
         return constant()
     if warmup:
-        return SCHEDULES.make(SCHEDULES.filled(spec, total=steps, warmup=warmup))
-    return SCHEDULES.make(SCHEDULES.filled(spec, total=steps))
+        return SCHEDULES.make(SCHEDULES.add_options(spec, total=steps, warmup=warmup))
+    return SCHEDULES.make(SCHEDULES.add_options(spec, total=steps))
 
 
 def factor_at(schedule: Schedule, step: int) -> float:

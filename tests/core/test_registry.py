@@ -34,7 +34,7 @@ def test_a_class_is_registered_by_a_call(shapes):
     assert shapes.register("round", Round) is Round
     assert type(shapes.make("round")) is Round
     assert list(shapes) == ["box", "round"]
-    assert shapes.added() == {"round": Round}
+    assert shapes.user_builders() == {"round": Round}
 
 
 def test_a_function_is_registered_by_a_decorator(shapes):
@@ -45,12 +45,12 @@ def test_a_function_is_registered_by_a_decorator(shapes):
     assert flat(3).size == (3, 0)  # it stays what it was
     assert shapes.make("flat(width=5)").size == (5, 0)
     assert list(shapes) == ["box", "flat"]
-    assert shapes.added() == {"flat": flat}
+    assert shapes.user_builders() == {"flat": flat}
 
 
 def test_nothing_is_added_at_first(shapes):
-    assert shapes.added() == {}
-    assert [table.added() for table in TABLES] == [{}] * len(TABLES)
+    assert shapes.user_builders() == {}
+    assert [table.user_builders() for table in TABLES] == [{}] * len(TABLES)
 
 
 @pytest.mark.parametrize("name", ["", "two words", "my-shape", "box(a=1)", "1st", 5, None])
@@ -70,7 +70,7 @@ def test_a_name_that_is_taken_is_refused(shapes):
     del shapes["box"]
     shapes.register("box", Other)
     assert type(shapes.make("box")) is Other
-    assert shapes.added() == {"box": Other}
+    assert shapes.user_builders() == {"box": Other}
 
 
 def run_cell(shapes, size):
@@ -222,10 +222,10 @@ def test_a_builder_without_a_signature_is_called():
     assert numbers.make("least", [3, 2]) == 2
 
 
-def test_filled_adds_options_that_are_taken_and_not_set(shapes):
-    assert shapes.filled("box", width=3, depth=5) == "box(width=3)"
-    assert shapes.filled("box(width='a')", width=3, height=5.0) == "box(width='a', height=5.0)"
-    assert shapes.filled("box") == "box"
+def test_add_options_adds_what_is_taken_and_not_set(shapes):
+    assert shapes.add_options("box", width=3, depth=5) == "box(width=3)"
+    assert shapes.add_options("box(width='a')", width=3, height=5.0) == "box(width='a', height=5.0)"
+    assert shapes.add_options("box") == "box"
 
 
 @pytest.mark.parametrize("table", [INITIALIZERS, SCHEDULES], ids=lambda table: table.kind)

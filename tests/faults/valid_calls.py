@@ -605,7 +605,7 @@ call("generators.from_seed", generators.from_seed)
 call("initializers.normal", initializers.normal)
 table = Registry("shape", {"box": lambda width=1: width})
 method("Registry.register", table, name="mine", builder=lambda: 1)
-for do in ("parse", "make", "filled"):
+for do in ("parse", "make", "add_options"):
     method(f"Registry.{do}", table, spec="box")
 for registry in (
     nf.MIXERS,

@@ -115,7 +115,7 @@ class Registry(dict[str, Any], Generic[Item]):
         self[name] = builder
         return builder
 
-    def added(self) -> dict[str, Any]:
+    def user_builders(self) -> dict[str, Any]:
         """Return what users have registered, by name."""
         return {name: b for name, b in self.items() if self._built_in.get(name) is not b}
 
@@ -128,7 +128,7 @@ class Registry(dict[str, Any], Generic[Item]):
         name, options = parse_spec(spec, what) if isinstance(spec, str) else (spec, {})
         if not isinstance(name, str) or name not in self:
             known_names = ", ".join(repr(word) for word in self)
-            hint = did_you_mean(name, self if self._hint else self.added()) or "."
+            hint = did_you_mean(name, self if self._hint else self.user_builders()) or "."
             example = name if isinstance(name, str) and name.isidentifier() else self._example()
             raise ValueError(
                 f"{what} is {describe(name)}; expected one of {known_names}{hint} Register your "
@@ -136,7 +136,7 @@ class Registry(dict[str, Any], Generic[Item]):
             )
         return name, options
 
-    def checked(self, what: str, spec: str) -> str:
+    def check(self, what: str, spec: str) -> str:
         """Return a spec after checking its name; `what` is what the user calls this setting."""
         self.parse(spec, what)
         return spec
@@ -162,13 +162,13 @@ class Registry(dict[str, Any], Generic[Item]):
             )
         return item
 
-    def filled(self, spec: str, **values: Any) -> str:
-        """Return a spec with those `values` added that its builder takes and it does not set.
+    def add_options(self, spec: str, **values: Any) -> str:
+        """Add `values` to a spec: those that its builder takes and that it does not set itself.
 
         Examples
         --------
         >>> from npformer.optim import SCHEDULES
-        >>> SCHEDULES.filled("cosine(warmup=5)", total=100, warmup=10)
+        >>> SCHEDULES.add_options("cosine(warmup=5)", total=100, warmup=10)
         'cosine(total=100, warmup=5)'
         """
         name, options = self.parse(spec)

@@ -27,7 +27,7 @@ def plugin_names(settings: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the names in a model's settings that plugins registered, with their modules."""
     plugins = []
     for registry, name in _names_in_registries(settings):
-        if name in registry.added():
+        if name in registry.user_builders():
             builder = registry[name]
             builder = builder.func if isinstance(builder, partial) else builder
             module = str(getattr(builder, "__module__", ""))
