@@ -218,7 +218,9 @@ CASES: dict[str, list[Case]] = {
         case_of_loss(3, 2100, 0.1),
         case_of_loss(BEYOND, 8, 0.1),
     ],
-    "adam_update": [case_of_arrays(adam, *arrays[:3], arrays[3] ** 2) for arrays in NORMAL_ARRAYS],
+    "adam_update": [
+        case_of_arrays(adam, *arrays[:3], arrays[3] * arrays[3]) for arrays in NORMAL_ARRAYS
+    ],
     "clip_by_global_norm": [case_of_arrays(clipping, arrays[0]) for arrays in NORMAL_ARRAYS],
     "DeviceGenerator": [case_of_arrays(generator, 0.0 * arrays[0]) for arrays in NORMAL_ARRAYS],
 }
