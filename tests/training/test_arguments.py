@@ -125,7 +125,7 @@ def test_evaluate_finds_a_wrong_label_wherever_it_is(make, data):
         ({"schedule": "cosine", "weight_decay": 0.1}, r"schedule='cosine' and weight_decay=0\.1"),
     ],
 )
-def test_an_optimizer_and_its_settings_are_not_taken_together(make, data, beside, named):
+def test_settings_beside_an_optimizer_are_refused(make, data, beside, named):
     model = make()
     with pytest.raises(ValueError, match=f"optimizer is given together with {named};"):
         fit(model, data, optimizer=Adam(model.parameters(), lr=1e-2), **beside)

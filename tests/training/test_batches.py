@@ -98,11 +98,13 @@ def test_k_batches_are_one_of_k_times_the_size(make, data, dropout, workers):
         np.testing.assert_allclose(one.parameters()[name], value, rtol=0, atol=1e-8, err_msg=name)
 
 
-def test_steps_and_the_schedule_count_updates_and_the_rest_is_one(make, data):
-    updates = []
+@pytest.fixture
+def updates(make, data):
+    """Return rows, step and learning rate of each update of 3 batches."""
+    noted_updates = []
 
     def note(state):
-        updates.append((len(state.rows), state.step, state.optimizer.current_lr()))
+        noted_updates.append((len(state.rows), state.step, state.optimizer.current_lr()))
 
     fit(
         make(),
@@ -112,10 +114,19 @@ def test_steps_and_the_schedule_count_updates_and_the_rest_is_one(make, data):
         accumulate=3,
         schedule=lambda step: 1.0 / step,
     )
-    sizes, steps, rates = zip(*updates, strict=True)
-    assert sizes == (9, 9, 2) * EPOCHS
-    assert steps == (*range(1, 3 * EPOCHS + 1),)
-    assert rates == pytest.approx([1e-2 / step for step in steps])
+    return noted_updates
+
+
+def test_the_rest_of_an_epoch_is_an_update(updates):
+    assert [rows for rows, _, _ in updates] == [9, 9, 2] * EPOCHS
+
+
+def test_steps_count_updates(updates):
+    assert [step for _, step, _ in updates] == [*range(1, 3 * EPOCHS + 1)]
+
+
+def test_the_schedule_counts_updates(updates):
+    assert [lr for *_, lr in updates] == pytest.approx([1e-2 / step for _, step, _ in updates])
 
 
 def test_no_more_than_a_batch_is_computed_at_a_time(make, data, monkeypatch):

@@ -62,12 +62,15 @@ def throw(error):
 
 
 # When, and what is seen ---------------------------------------------------------------------------
-def test_epochs_and_steps_are_counted_from_1(make, data):
+def test_a_callback_sees_counts_that_begin_with_1(make, data):
     noted = Noted(lambda s: (s.epoch, s.step, s.step_in_epoch, s.n_steps, s.epochs))
     fit(make(), data, noted)
     assert noted.seen("on_start") == [(0, 0, 0, STEPS, EPOCHS)]
-    both = [(epoch, step) for epoch in range(1, EPOCHS + 1) for step in range(1, STEPS + 1)]
-    steps = [(epoch, (epoch - 1) * STEPS + step, step, STEPS, EPOCHS) for epoch, step in both]
+    steps = [
+        (epoch, (epoch - 1) * STEPS + step, step, STEPS, EPOCHS)
+        for epoch in range(1, EPOCHS + 1)
+        for step in range(1, STEPS + 1)
+    ]
     assert noted.seen("before_update") == noted.seen("after_step") == steps
     assert noted.seen("after_epoch") == steps[STEPS - 1 :: STEPS]
     assert noted.seen("on_end") == steps[-1:]
@@ -83,14 +86,16 @@ def test_steps_go_on_from_those_of_the_optimizer(make, data):
     assert noted.seen("after_step") == [(5, 5, 1), (6, 6, 2), (7, 7, 3), (8, 8, 4)]
 
 
-def test_the_loss_is_that_of_the_step_and_its_mean_that_of_the_epoch(make, data):
+def test_a_callback_sees_the_loss_of_its_step(make, data):
     model, noted = make(), Noted(lambda state: state.loss)
     first, _ = model.loss_and_gradients(*data)
-    whole = fit(model, data, noted, batch_size=20)
+    history = fit(model, data, noted, batch_size=20)
     assert math.isnan(noted.seen("on_start")[0])
-    assert noted.seen("before_update") == noted.seen("after_step") == whole.train_loss
+    assert noted.seen("before_update") == noted.seen("after_step") == history.train_loss
     assert noted.seen("after_step")[0] == pytest.approx(first, rel=1e-12)
 
+
+def test_the_loss_of_an_epoch_is_the_mean_of_its_steps(make, data):
     noted = Noted(lambda state: state.loss)
     history = fit(make(), data, noted)
     losses = np.reshape(noted.seen("after_step"), (EPOCHS, STEPS))
@@ -112,18 +117,29 @@ def test_the_rows_are_those_of_the_batch(make, data):
     assert of_the_step == pytest.approx(loss, rel=1e-12)
 
 
-def test_gradients_are_seen_before_and_after_clipping(make, data):
-    def norm(state):
-        return None if state.gradients is None else float(nf.optim.global_norm(state.gradients))
+def gradient_norm(state):
+    """Return the norm of the gradients that a callback sees, None without gradients."""
+    return None if state.gradients is None else float(nf.optim.global_norm(state.gradients))
 
-    noted, broken = Noted(norm), Noted(norm)
+
+def test_clipping_lies_between_before_update_and_after_step(make, data):
+    noted = Noted(gradient_norm)
     fit(make(), data, noted, clip_norm=0.01)
-    with pytest.raises(ZeroDivisionError):
-        fit(make(), data, broken, at("after_step", 2, throw(ZeroDivisionError())))
-    assert broken.seen("on_end") == [None]
     assert min(noted.seen("before_update")) > 0.01 >= max(noted.seen("after_step"))
+
+
+def test_gradients_are_not_seen_outside_a_step(make, data):
+    noted = Noted(gradient_norm)
+    fit(make(), data, noted)
     for hook in ("on_start", "after_epoch", "on_end"):
         assert set(noted.seen(hook)) == {None}
+
+
+def test_gradients_are_not_seen_after_an_error(make, data):
+    noted = Noted(gradient_norm)
+    with pytest.raises(ZeroDivisionError):
+        fit(make(), data, noted, at("after_step", 2, throw(ZeroDivisionError())))
+    assert noted.seen("on_end") == [None]
 
 
 def test_before_update_the_weights_are_the_old_ones(make, data):
@@ -137,25 +153,29 @@ def test_before_update_the_weights_are_the_old_ones(make, data):
             np.testing.assert_array_equal(before[k], after[k - 1])
 
 
-def test_evaluation_and_history_are_there_after_the_epoch(make, data):
-    def look(state):
-        found = state.evaluation
-        history = state.history
-        both = list(zip(history.validation_loss, history.validation_accuracy, strict=True))
-        figures = None if found is None else (found.loss, found.accuracy)
-        return figures, both, len(history.train_loss), state.best_epoch
+def look_at_evaluations(state):
+    """Return figures of the last evaluation, those of all, the epochs, and the best epoch."""
+    evaluation, history = state.evaluation, state.history
+    last = None if evaluation is None else (evaluation.loss, evaluation.accuracy)
+    figures = list(zip(history.validation_loss, history.validation_accuracy, strict=True))
+    return last, figures, len(history.train_loss), state.best_epoch
 
-    noted = Noted(look)
+
+def test_a_callback_sees_the_evaluations_so_far(make, data):
+    noted = Noted(look_at_evaluations)
     history = fit(make(), data, noted, validation=data)
-    found = list(zip(history.validation_loss, history.validation_accuracy, strict=True))
-    best = [1 + max(range(k), key=lambda i: (found[i][1], -found[i][0])) for k in range(1, 4)]
+    figures = list(zip(history.validation_loss, history.validation_accuracy, strict=True))
+    best = [1 + max(range(k), key=lambda i: (figures[i][1], -figures[i][0])) for k in range(1, 4)]
     assert noted.seen("on_start") == [(None, [], 0, None)]
-    expected = [(found[k], found[: k + 1], k + 1, best[k]) for k in range(EPOCHS)]
+    expected = [(figures[k], figures[: k + 1], k + 1, best[k]) for k in range(EPOCHS)]
     assert noted.seen("after_epoch") == expected
-    assert noted.seen("before_update")[STEPS] == (found[0], found[:1], 1, best[0])
-    unvalidated = Noted(look)
-    fit(make(), data, unvalidated)
-    assert unvalidated.seen("after_epoch") == [(None, [], k + 1, None) for k in range(EPOCHS)]
+    assert noted.seen("before_update")[STEPS] == (figures[0], figures[:1], 1, best[0])
+
+
+def test_a_callback_sees_no_evaluation_without_validation_data(make, data):
+    noted = Noted(look_at_evaluations)
+    fit(make(), data, noted)
+    assert noted.seen("after_epoch") == [(None, [], k + 1, None) for k in range(EPOCHS)]
 
 
 def test_callbacks_that_only_look_change_nothing(make, data):
@@ -269,17 +289,30 @@ def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data,
 
 
 # What goes wrong ----------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+ERRORS = pytest.mark.parametrize(
     ("hook", "error"),
     [("before_update", KeyError()), ("after_step", MemoryError()), ("after_epoch", SystemExit())],
 )
-def test_an_error_in_a_callback_is_raised_and_the_best_weights_are_back(make, data, hook, error):
+
+
+def raise_in_epoch_2(hook, error):
+    """Return a callback that raises an error at a hook of epoch 2."""
+    return at(hook, 2 if hook == "after_epoch" else 6, throw(error))
+
+
+@ERRORS
+def test_an_error_in_a_callback_is_raised(make, data, hook, error):
+    with pytest.raises(type(error)) as caught:
+        fit(make(), data, raise_in_epoch_2(hook, error), validation=data)
+    assert caught.value is error
+
+
+@ERRORS
+def test_an_error_in_a_callback_brings_the_best_weights_back(make, data, hook, error):
     model = make()
     noted = Noted(lambda state: (state.history.stopped, state.history.best_epoch))
-    failing = at(hook, 2 if hook == "after_epoch" else 6, throw(error))
-    with pytest.raises(type(error)) as caught:
-        fit(model, data, SpoiledFrom(2), noted, failing, validation=data)
-    assert caught.value is error
+    with pytest.raises(type(error)):
+        fit(model, data, SpoiledFrom(2), noted, raise_in_epoch_2(hook, error), validation=data)
     assert noted.seen("on_end") == [("error", 1)]
     assert_trained(model, make(), data, epochs=1)
 
@@ -427,7 +460,7 @@ def test_wrong_callbacks_are_refused_before_the_first_step(make, data, callbacks
     assert_same_weights(model, make())
 
 
-def test_a_callback_may_have_helpers_and_attributes(make, data):
+def test_a_callback_may_have_members_that_are_no_hooks(make, data):
     class Own(nf.Callback):
         after_how_many = 2
 

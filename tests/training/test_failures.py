@@ -119,9 +119,7 @@ def sgd(parameters):
 
 @pytest.mark.parametrize("optimizer", [adam, sgd])
 @pytest.mark.parametrize("batch_size", [20, 7])
-def test_a_last_update_that_leaves_finite_weights_and_nan_as_answers_is_reported(
-    make, data, optimizer, batch_size
-):
+def test_nan_in_answers_of_finite_weights_is_reported(make, data, optimizer, batch_size):
     single = data[0].astype("float32"), data[1]
     model = make(dtype="float32")
     with pytest.raises(nf.NonFiniteLossError, match="is not finite at step"):

@@ -50,31 +50,53 @@ def test_what_is_not_asked_for_is_not_entered(make, data, tmp_path):
     assert not [file for file in with_checkpoint if file.startswith(ranks)]
 
 
-def test_an_epoch_sees_every_sample_once_and_in_a_new_order(make, data, monkeypatch):
-    seen, step = [], Team.step
+@pytest.fixture
+def orders(make, data, monkeypatch):
+    """Return the samples of two epochs, in the order of their steps."""
+    samples, step = [], Team.step
     x, y = data
     x[:, 0, 0] = np.arange(20)
 
-    def watched(self, batch, *arguments, **options):
-        seen.extend(batch.inputs[0].x[:, 0, 0])
+    def note_samples(self, batch, *arguments, **options):
+        samples.extend(batch.inputs[0].x[:, 0, 0])
         return step(self, batch, *arguments, **options)
 
-    monkeypatch.setattr(Team, "step", watched)
+    monkeypatch.setattr(Team, "step", note_samples)
     fit(make(), (x, y), epochs=2, batch_size=6)
-    first, second = seen[:20], seen[20:]
-    assert sorted(first) == sorted(second) == list(range(20))
+    return samples[:20], samples[20:]
+
+
+def test_an_epoch_sees_every_sample_once(orders):
+    for samples in orders:
+        assert sorted(samples) == list(range(20))
+
+
+def test_each_epoch_has_another_order(orders):
+    first, second = orders
     assert first != second
 
 
-def test_history_has_one_entry_an_epoch_and_is_json(make, data, validation):
+@pytest.fixture
+def scheduled(make, data, validation):
+    """Return the history, as a dict, of a training with a schedule."""
+
     def schedule(step):
         return np.float32(1.0 / step)
 
-    history = fit(make(), data, validation=validation, lr=1e-3, schedule=schedule).to_dict()
+    return fit(make(), data, validation=validation, lr=1e-3, schedule=schedule).to_dict()
+
+
+def test_history_has_an_entry_for_each_epoch(scheduled):
     for name in ("train_loss", "validation_loss", "validation_accuracy", "lr", "seconds"):
-        assert len(history[name]) == EPOCHS
-    assert json.loads(json.dumps(history)) == history
-    assert history["lr"] == pytest.approx([1e-3 / 4, 1e-3 / 8, 1e-3 / 12])
+        assert len(scheduled[name]) == EPOCHS
+
+
+def test_history_can_be_written_as_json(scheduled):
+    assert json.loads(json.dumps(scheduled)) == scheduled
+
+
+def test_history_has_the_learning_rate_at_the_end_of_each_epoch(scheduled):
+    assert scheduled["lr"] == pytest.approx([1e-3 / 4, 1e-3 / 8, 1e-3 / 12])
 
 
 def test_a_schedule_by_its_name_is_as_long_as_the_training(make, data):
@@ -84,10 +106,12 @@ def test_a_schedule_by_its_name_is_as_long_as_the_training(make, data):
         assert lr == fit(make(), data, schedule=nf.optim.cosine(total, warmup=2), **options).lr
 
 
-def test_label_smoothing_is_in_the_training_loss_and_not_in_the_validation_loss(make, data):
+@pytest.fixture
+def smoothed(make, data):
+    """Return the loss without and with smoothing, and the history of a training with it."""
     model = make()
-    smoothed, _ = model.loss_and_gradients(*data, label_smoothing=0.3)
-    plain = nf.evaluate(model, data).loss
+    with_smoothing, _ = model.loss_and_gradients(*data, label_smoothing=0.3)
+    without = nf.evaluate(model, data).loss
     history = fit(
         model,
         data,
@@ -97,9 +121,18 @@ def test_label_smoothing_is_in_the_training_loss_and_not_in_the_validation_loss(
         lr=1e-300,
         label_smoothing=0.3,
     )
-    assert history.train_loss[0] == pytest.approx(smoothed, rel=1e-12)
-    assert history.validation_loss[0] == pytest.approx(plain, rel=1e-12)
-    assert abs(smoothed - plain) > 1e-3
+    assert abs(with_smoothing - without) > 1e-3
+    return without, with_smoothing, history
+
+
+def test_label_smoothing_is_in_the_training_loss(smoothed):
+    _, loss, history = smoothed
+    assert history.train_loss[0] == pytest.approx(loss, rel=1e-12)
+
+
+def test_label_smoothing_is_not_in_the_validation_loss(smoothed):
+    loss, _, history = smoothed
+    assert history.validation_loss[0] == pytest.approx(loss, rel=1e-12)
 
 
 class Watched(Adam):
@@ -114,13 +147,19 @@ class Watched(Adam):
         super().step(gradients)
 
 
-def test_an_optimizer_that_is_given_is_used_and_goes_on_where_it_was(make, data):
+def test_an_optimizer_that_is_given_is_used(make, data):
     model, other = make(), make()
     optimizer = Watched(model.parameters(), lr=1e-2)
     fit(model, data, optimizer=optimizer)
     fit(other, data, lr=1e-2)
     assert optimizer.steps == EPOCHS * STEPS
     assert_same_weights(model, other)
+
+
+def test_an_optimizer_that_is_given_again_goes_on_where_it_was(make, data):
+    model = make()
+    optimizer = Watched(model.parameters(), lr=1e-2)
+    fit(model, data, optimizer=optimizer)
     fit(model, data, optimizer=optimizer)
     assert optimizer.steps == 2 * EPOCHS * STEPS
 
@@ -133,15 +172,28 @@ def test_an_optimizer_of_the_models_arrays_is_one_of_the_model(make, data):
         np.testing.assert_allclose(model.parameters()[name], value, rtol=0, atol=1e-8, err_msg=name)
 
 
-def test_padding_may_hold_nan_and_is_never_named_as_the_cause(make, data):
+MASK = np.arange(4) < np.array([4, 2, 3, 1, 4] * 4)[:, None]
+
+
+def fill_padding(x, value):
+    """Return a copy of features with a value at padding."""
+    filled = x.copy()
+    filled[~MASK] = value
+    return filled
+
+
+def test_padding_may_hold_nan(make, data):
     x, y = data
-    mask = np.arange(4) < np.array([4, 2, 3, 1, 4] * 4)[:, None]
-    empty, nan = x.copy(), x.copy()
-    empty[~mask], nan[~mask] = 0.0, math.nan
-    histories = [fit(make(pooling="mean"), (each, y, mask)).train_loss for each in (empty, nan)]
-    assert histories[0] == histories[1]
+    zeros, nans = (
+        fit(make(pooling="mean"), (fill_padding(x, value), y, MASK)) for value in (0.0, math.nan)
+    )
+    assert zeros.train_loss == nans.train_loss
+
+
+def test_nan_at_padding_is_never_named_as_the_cause(make, data):
+    x, y = data
     with pytest.raises(nf.NonFiniteLossError, match=r"is (parameter|the output of) "):
-        fit(make(pooling="mean"), (nan, y, mask), lr=1e300)
+        fit(make(pooling="mean"), (fill_padding(x, math.nan), y, MASK), lr=1e300)
 
 
 # The same again -----------------------------------------------------------------------------------
@@ -160,10 +212,10 @@ def test_a_seed_means_the_same_run_bit_for_bit(make, data, validation, workers, 
 
 
 @pytest.mark.parametrize(("dropout", "samples"), [(0.0, 20), (0.3, 20), (0.3, 1)])
-def test_another_seed_means_another_order_and_other_masks(make, data, dropout, samples):
-    """A single sample has only one order: there the masks alone differ."""
-    part = tuple(array[:samples] for array in data)
-    losses = [fit(make(dropout=dropout), part, seed=seed).train_loss for seed in (0, 0, 1)]
+def test_only_the_same_seed_gives_the_same_training(make, data, dropout, samples):
+    """A single sample has only one order: there only the masks of dropout differ."""
+    batch = tuple(array[:samples] for array in data)
+    losses = [fit(make(dropout=dropout), batch, seed=seed).train_loss for seed in (0, 0, 1)]
     assert losses[0] == losses[1] != losses[2]
 
 
@@ -232,9 +284,12 @@ def test_patience_stops_after_so_many_epochs_without_a_better_one(make, data, pa
 
 
 # The progress bar ---------------------------------------------------------------------------------
-def test_the_progress_bar_is_on_stderr_and_shows_the_loss(make, data, capsys):
+def test_without_a_progress_bar_nothing_is_printed(make, data, capsys):
     fit(make(), data, validation=data, progress=False)
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_progress_bar_on_stderr_shows_the_loss(make, data, capsys):
     history = fit(make(), data, validation=data, epochs=1, progress=True)
     out, err = capsys.readouterr()
     assert out == ""

@@ -40,7 +40,7 @@ def changed(model, before):
         "pre",
     ],
 )
-def test_frozen_parameters_do_not_change_and_the_others_do(small_model, words, patterns, norm):
+def test_only_frozen_parameters_keep_their_values(small_model, words, patterns, norm):
     model = small_model(dropout=0.1, positions="learned", norm=norm).freeze(*patterns)
     before = values(model)
     fit(model, words, weight_decay=0.1, workers=1)
@@ -122,17 +122,28 @@ def test_workers_agree(small_model, words):
     assert again.workers != history.workers
 
 
-def test_gradients_and_optimizer_lie_in_one_flat_buffer(small_model, words):
+def test_gradients_of_trained_parameters_lie_in_one_flat_buffer(small_model, words):
     model = small_model().freeze("encoder.blocks.0.*")
     parameters = model.parameters()
     assert parameters.flat is not None
     _, gradients = model.loss_and_gradients(*words)
     assert gradients.shapes == parameters.shapes
     assert gradients.flat.size == parameters.flat.size
+
+
+def test_frozen_parameters_lie_in_another_flat_buffer(small_model):
+    model = small_model().freeze("encoder.blocks.0.*")
+    parameters = model.parameters()
     frozen = Parameters(model.frozen())
     assert frozen.flat is not None
-    both = frozen.flat.size + parameters.flat.size
-    assert both < 1.1 * model.unfreeze("*").parameters().flat.size
+    size = frozen.flat.size + parameters.flat.size
+    assert size < 1.1 * model.unfreeze("*").parameters().flat.size
+
+
+def test_an_optimizer_has_moments_of_trained_parameters_alone(small_model, words):
+    model = small_model().freeze("encoder.blocks.0.*")
+    parameters = model.parameters()
+    _, gradients = model.loss_and_gradients(*words)
     optimizer = Adam(parameters)
     optimizer.step(gradients)
     assert {name.split(".", 1)[1] for name in optimizer.state()[1]} == set(parameters)

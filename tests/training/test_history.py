@@ -39,26 +39,36 @@ def test_a_history_with_other_values_than_its_own_is_refused(values):
 
 
 @pytest.fixture
-def drawn():
+def needs_matplotlib():
     pytest.importorskip("matplotlib", reason=NEEDS["matplotlib"])
 
 
-@pytest.mark.usefixtures("drawn")
-def test_a_curve_shows_loss_and_metric(make, data, validation, tmp_path):
-    history = fit(make(), data, validation=validation, metric="macro_f1")
-    figure = history.plot(tmp_path / "curve.png")
+@pytest.fixture
+def trained_history(needs_matplotlib, make, data, validation):
+    return fit(make(), data, validation=validation, metric="macro_f1")
+
+
+def test_a_plot_is_written_as_png(trained_history, tmp_path):
+    trained_history.plot(tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
-    losses, metrics = figure.axes
-    shown = [line.get_ydata().tolist() for line in losses.lines]
-    assert shown == [history.train_loss, history.validation_loss]
-    assert metrics.lines[0].get_ydata().tolist() == history.validation_metric
-    best = history.best_epoch
+
+
+def test_a_plot_shows_the_losses(trained_history, tmp_path):
+    losses, _ = trained_history.plot(tmp_path / "curve.png").axes
+    curves = [line.get_ydata().tolist() for line in losses.lines]
+    assert curves == [trained_history.train_loss, trained_history.validation_loss]
+
+
+def test_a_plot_shows_the_metric_with_its_best_epoch(trained_history, tmp_path):
+    _, metrics = trained_history.plot(tmp_path / "curve.png").axes
+    assert metrics.lines[0].get_ydata().tolist() == trained_history.validation_metric
+    best = trained_history.best_epoch
     assert metrics.lines[1].get_xdata().tolist() == [best]
-    assert metrics.lines[1].get_ydata().tolist() == [history.validation_metric[best - 1]]
+    assert metrics.lines[1].get_ydata().tolist() == [trained_history.validation_metric[best - 1]]
     assert metrics.get_ylabel() == "macro f1"
 
 
-@pytest.mark.usefixtures("drawn")
+@pytest.mark.usefixtures("needs_matplotlib")
 @pytest.mark.parametrize(
     ("history", "right"),
     [

@@ -34,7 +34,7 @@ def run(make, data, tmp_path):
 
 
 @pytest.mark.parametrize("every", [1, 2])
-def test_the_order_of_all_hooks_and_checkpoints(run, monkeypatch, every):
+def test_checkpoints_are_written_after_the_hooks_of_their_moment(run, monkeypatch, every):
     """Checkpoints are written after all callbacks have seen the same moment."""
     calls, write = [], folders.write
 
@@ -90,21 +90,40 @@ def test_no_hook_follows_an_error_but_the_end(make, data, hook):
     assert "after_training" not in noted.names()
 
 
-@pytest.mark.parametrize("ended_by", [stop, interrupt, None], ids=["stop", "signal", "finished"])
-def test_after_training_sees_the_last_weights_and_on_end_the_best(make, data, ended_by):
-    """The classes are confused from epoch 2 on, so the best weights are those of epoch 1."""
-    model, noted = make(), Noted(lambda state: state.model.parameters().flat.copy())
+ENDS = pytest.mark.parametrize(
+    ("ended_by", "stopped"),
+    [(stop, "callback"), (interrupt, "interrupted"), (None, "finished")],
+    ids=["stop", "signal", "finished"],
+)
+
+
+def fit_noting_weights(model, data, ended_by):
+    """Train; from epoch 2 on the classes are confused, so the weights of epoch 1 are the best."""
+    noted = Noted(lambda state: state.model.parameters().flat.copy())
     callbacks = [SpoiledFrom(2), noted]
     if ended_by is not None:
         callbacks.append(at("after_step", 2 * STEPS + 1, ended_by))
     history = fit(model, data, *callbacks, validation=data, on_interrupt="return")
-    stopped = {stop: "callback", interrupt: "interrupted", None: "finished"}[ended_by]
-    assert (history.stopped, history.best_epoch) == (stopped, 1)
-    (last,), (best,) = noted.seen("after_training"), noted.seen("on_end")
+    return noted, history
+
+
+@ENDS
+def test_after_training_sees_the_last_weights(make, data, ended_by, stopped):
+    noted, history = fit_noting_weights(make(), data, ended_by)
+    assert history.stopped == stopped
+    (last,) = noted.seen("after_training")
     np.testing.assert_array_equal(last, noted.seen("after_step")[-1])
+    assert (last != noted.seen("on_end")[0]).any()
+
+
+@ENDS
+def test_on_end_sees_the_best_weights(make, data, ended_by, stopped):
+    model = make()
+    noted, history = fit_noting_weights(model, data, ended_by)
+    assert (history.stopped, history.best_epoch) == (stopped, 1)
+    (best,) = noted.seen("on_end")
     np.testing.assert_array_equal(best, noted.seen("after_epoch")[0])
     np.testing.assert_array_equal(best, model.parameters().flat)
-    assert (last != best).any()
 
 
 def test_a_stop_before_an_epoch_takes_no_step_of_it(run):

@@ -104,35 +104,53 @@ def test_the_history_says_what_an_evaluation_says(make, data, validation, metric
     assert json.loads(json.dumps(history.to_dict())) == history.to_dict()
 
 
-def test_a_function_gets_labels_and_probabilities(small_model, rng):
-    ids, seen = rng.integers(0, 7, (12, 6)), []
+def test_a_function_as_metric_gets_labels_and_probabilities(small_model, rng):
+    ids, calls = rng.integers(0, 7, (12, 6)), []
     y = rng.integers(-1, 3, (12, 6))
 
     def brier(labels, probabilities):
-        seen.append((labels, probabilities))
+        calls.append((labels, probabilities))
         return -((probabilities - np.eye(3)[labels]) ** 2).mean()
 
     model = small_model(pooling="none")
     history = fit(model, (ids, y), validation=(ids, y), epochs=1, lr=1e-300, metric=brier)
-    labels, probabilities = seen[0]
+    labels, probabilities = calls[0]
     np.testing.assert_array_equal(labels, y[y >= 0])
     np.testing.assert_allclose(probabilities, model.predict_probabilities(ids)[y >= 0])
     assert history.metric == "brier"
     assert history.validation_metric == [brier(labels, probabilities)]
 
 
-def test_a_loss_without_classes_has_loss_and_functions(make, rng):
+@pytest.fixture
+def regression(make, rng):
+    """Return a model of numbers, and data for it."""
     data = rng.normal(size=(20, 4, 2)), rng.normal(size=(20, 3))
-    model = make(output="mean_squared_error")
+    return make(output="mean_squared_error"), data
+
+
+def test_a_loss_without_classes_has_no_accuracy(regression):
+    model, data = regression
     history = fit(model, data, validation=data, metric="accuracy")
     assert history.validation_metric == history.validation_accuracy == []
+
+
+def test_a_loss_without_classes_may_be_the_metric(regression):
+    model, data = regression
     assert fit(model, data, validation=data, metric="loss").validation_metric != []
+
+
+def test_a_loss_without_classes_takes_a_function_as_metric(regression):
+    model, data = regression
 
     def r_squared(y, outputs):
         return 1.0 - ((outputs - y) ** 2).sum() / ((y - y.mean(axis=0)) ** 2).sum()
 
     history = fit(model, data, validation=data, metric=r_squared, epochs=1)
     assert history.validation_metric == [pytest.approx(r_squared(data[1], model(data[0])))]
+
+
+def test_a_loss_without_classes_refuses_metrics_of_classes(regression):
+    model, data = regression
     with pytest.raises(ValueError, match="'macro_f1' and a MeanSquaredError has no classes"):
         fit(model, data, metric="macro_f1")
 
@@ -172,21 +190,35 @@ def test_weights_of_samples_held_out_weigh_in_the_metric(make, data):
     assert len(history.lr) == 1 < STEPS
 
 
-def test_fit_trains_on_the_rest_and_validates_on_the_share(make, data, rng):
-    x, y = data
-    seen = set()
-
-    see = calling("after_step", lambda state: seen.update(state.rows.tolist()))
+@pytest.fixture
+def held_out(make, data):
+    """Return a model that was trained while a quarter was held out, its history, and its rows."""
+    rows = set()
+    note_rows = calling("after_step", lambda state: rows.update(state.rows.tolist()))
     model = make(dropout=0.2)
-    history = fit(model, (x, y), see, validation=0.25, seed=4)
+    history = fit(model, data, note_rows, validation=0.25, seed=4)
+    return model, history, rows
+
+
+def test_a_share_of_each_class_is_held_out(held_out, data):
+    _, history, _ = held_out
+    assert len(history.validation_rows) == 5
+    assert np.bincount(data[1][history.validation_rows]).tolist() in ([2, 3], [3, 2])
+
+
+def test_fit_validates_on_the_rows_held_out(held_out, data):
+    model, history, _ = held_out
+    x, y = data
+    evaluation = nf.evaluate(model, (x[history.validation_rows], y[history.validation_rows]))
+    assert history.validation_loss[history.best_epoch - 1] == pytest.approx(evaluation.loss)
+
+
+def test_fit_trains_on_the_rows_not_held_out(held_out, make, data):
+    model, history, rows = held_out
+    x, y = data
     held = history.validation_rows
-    assert len(held) == 5
-    assert seen == set(range(20)) - set(held)
-    assert np.bincount(y[held]).tolist() in ([2, 3], [3, 2])
-    found = nf.evaluate(model, (x[held], y[held]))
-    assert history.validation_loss[history.best_epoch - 1] == pytest.approx(found.loss)
-    # The same as training on the rest, but for the generator.
-    rest = sorted(seen)
+    assert rows == set(range(20)) - set(held)
+    rest = sorted(rows)
     other = make(dropout=0.2)
     fit(other, (x[rest], y[rest]), validation=(x[held], y[held]), seed=4)
     assert_same_weights(model, other)

@@ -73,7 +73,7 @@ def test_the_checkpoint_of_fit_opens_too(make, data, tmp_path):
         nf.load(tmp_path / CHECKPOINT)
 
 
-def test_and_that_of_a_loop_is_not_one_of_fit(make, data, tmp_path):
+def test_fit_refuses_the_checkpoint_of_a_loop(make, data, tmp_path):
     model, optimizer, _ = begun(make)
     nf.save_checkpoint(tmp_path, model, optimizer)
     with pytest.raises(nf.CheckpointError, match="and not by fit; expected one"):

@@ -70,7 +70,9 @@ def test_a_training_stopped_at_any_step_goes_on_bit_for_bit(begin, whole, step, 
     assert len(history.seconds) == EPOCHS
 
 
-def test_a_signal_ends_the_step_first_and_a_second_one_does_not_wait(make, data):
+@pytest.fixture
+def interrupted_twice(make, data):
+    """Return a model that was sent two signals in step 3, and what came between them."""
     model, updates = make(), []
 
     class Twice(nf.Callback):
@@ -83,8 +85,18 @@ def test_a_signal_ends_the_step_first_and_a_second_one_does_not_wait(make, data)
 
     with pytest.raises(KeyboardInterrupt):
         fit(model, data, Twice())
+    return model, updates
+
+
+def test_a_second_signal_does_not_wait_for_the_end_of_the_step(interrupted_twice):
+    _, updates = interrupted_twice
     assert updates == ["still here"]
-    fit(other := make(), data, StopAfter(2), on_interrupt="return")
+
+
+def test_two_signals_leave_the_weights_of_the_last_full_step(interrupted_twice, make, data):
+    model, _ = interrupted_twice
+    other = make()
+    fit(other, data, StopAfter(2), on_interrupt="return")
     assert_same_weights(model, other)
 
 
@@ -139,11 +151,19 @@ def test_a_training_in_another_thread_leaves_signals_alone(make, data):
 
 
 # Where the training goes on -----------------------------------------------------------------------
-def test_resume_begins_without_a_checkpoint_and_gives_a_finished_training_again(begin, whole):
-    for _ in range(2):
-        model, history = begin(resume=True)
-        assert_same_weights(model, whole[0])
-        assert plain(history) == plain(whole[1])
+def assert_same_training(training, other):
+    (model, history), (other_model, other_history) = training, other
+    assert_same_weights(model, other_model)
+    assert plain(history) == plain(other_history)
+
+
+def test_resume_begins_without_a_checkpoint(begin, whole):
+    assert_same_training(begin(resume=True), whole)
+
+
+def test_resume_gives_a_finished_training_again(begin, whole):
+    begin(resume=True)
+    assert_same_training(begin(resume=True), whole)
 
 
 def test_the_number_of_epochs_may_grow(begin, make):
@@ -222,11 +242,15 @@ def test_another_training_or_one_anew_is_refused(begin, tmp_path, change, messag
     assert (tmp_path / "run" / FILE).read_bytes() == before
 
 
-def test_other_data_and_other_models_are_refused(begin, make, data):
+def test_other_data_are_refused(begin, data):
     begin()
     x, y = data
     with pytest.raises(ValueError, match=r"data is '.*', and was '.*'. Expected"):
         begin(resume=True, data=(x + 1e-12, y))
+
+
+def test_another_model_is_refused(begin, make):
+    begin()
     with pytest.raises(ValueError, match=r"config: mixer is 'fourier', and was"):
         begin(resume=True, model=make(dropout=0.2, mixer="fourier"))
 

@@ -40,9 +40,12 @@ def test_other_settings_are_named(unlike, message):
         trained(unlike)
 
 
-def test_other_data_are_named_by_shapes_and_a_digest():
+def test_data_of_another_shape_are_refused():
     with pytest.raises(ValueError, match=r"data is '89 samples of shape .* \(digest .*'90 samples"):
         trained({}, data=lambda x, y, mask: (x[:-1], y[:-1], mask[:-1]))
+
+
+def test_data_in_another_order_are_refused():
     with pytest.raises(ValueError, match=r"data is '90 samples of shape .* on rank 0"):
         trained({}, data=lambda x, y, mask: (x[::-1], y[::-1], mask[::-1]))
 

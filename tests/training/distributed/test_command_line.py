@@ -84,11 +84,14 @@ def test_a_task_is_trained_as_by_one_process(runs):
     assert abs(of_both - alone) < 0.01  # float32, in another order of sums
 
 
-def test_what_is_measured_and_predicted_is_that_of_one_process(runs):
+def test_ranks_evaluate_as_one_process_does(runs):
     for name in ("evaluate", "evaluate texts"):
         by_ranks, by_one = (output_of(n, runs, name).splitlines()[1:] for n in (3, 0))
         assert by_ranks == by_one
         assert by_one
+
+
+def test_ranks_predict_as_one_process_does(runs):
     for name in ("predict", "predict texts"):
         assert output_of(3, runs, name) == output_of(0, runs, name)
     assert (runs / "answers-3.csv").read_bytes() == (runs / "answers-0.csv").read_bytes()
@@ -96,7 +99,7 @@ def test_what_is_measured_and_predicted_is_that_of_one_process(runs):
     assert [line.split(",")[0] for line in answers] == TEXTS
 
 
-def test_texts_are_trained_and_measured_once(runs):
+def test_an_ensemble_of_ranks_is_measured_once(runs):
     assert output_of(2, runs, "texts").count("596 test texts") == 1
 
 

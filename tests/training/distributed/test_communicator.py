@@ -13,14 +13,14 @@ from tests.training.distributed.talk import exchange
 
 @needs_mpi
 @pytest.mark.processes
-def test_all_exchanges_of_ranks_and_of_some_of_them():
+def test_every_exchange_between_ranks_works():
     assert run_ranks(4, "talk", "exchange").stdout.count("is done") == 4
 
 
 @needs_mpi
 @pytest.mark.processes
 @pytest.mark.parametrize(("way", "speaks"), [("one", 2), ("several", 1), ("late", 1), ("alone", 1)])
-def test_one_rank_says_what_went_wrong_and_all_end(way, speaks):
+def test_an_error_on_one_rank_ends_all_ranks_with_one_message(way, speaks):
     done = run_ranks(3, "talk", way, timeout=20, fails=True)
     assert done.stderr.count("ValueError: something is wrong") == 1
     assert f"This is rank {speaks} of 3." in done.stderr

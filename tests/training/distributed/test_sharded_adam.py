@@ -75,16 +75,16 @@ def bits(arrays):
         (7, "float32", True),
     ],
 )
-def test_weights_and_state_have_the_same_bits_as_without(n, dtype, kernels):
+def test_shards_change_no_bit_of_a_training(n, dtype, kernels):
     frozen = ("embed.*",) if n == 3 else ()
-    whole = train(n, False, dtype, kernels, frozen)
-    own = train(n, True, dtype, kernels, frozen)
-    assert {weights for weights, _ in own} == {whole[0][0]}
-    (values, arrays), *others = [state for _, state in own]
-    assert values == whole[0][1][0]
-    assert bits(arrays) == bits(whole[0][1][1])
-    assert {x.dtype.name for x in arrays.values()} == {dtype}
-    assert all(its_values == values and not its for its_values, its in others)
+    (weights, (values, arrays)), *_ = train(n, False, dtype, kernels, frozen)
+    by_shards = train(n, True, dtype, kernels, frozen)
+    assert {weights_of_rank for weights_of_rank, _ in by_shards} == {weights}
+    (values_by_shards, arrays_by_shards), *other_states = [state for _, state in by_shards]
+    assert values_by_shards == values
+    assert bits(arrays_by_shards) == bits(arrays)
+    assert {x.dtype.name for x in arrays_by_shards.values()} == {dtype}
+    assert all(its_values == values and not its for its_values, its in other_states)
 
 
 @pytest.mark.parametrize("n", [1, 5, 20])
@@ -111,7 +111,7 @@ def test_a_buffer_that_is_smaller_than_the_number_of_ranks(n):
         1e300,
     ],
 )
-def test_a_gradient_that_is_not_finite_raises_on_all_ranks_and_changes_nothing(bad, value):
+def test_a_gradient_that_is_not_finite_stops_all_ranks_before_the_update(bad, value):
     def work(ranks):
         model = model_in("float64")
         optimizer = ShardedAdam(Adam(model.parameters()), ranks)
@@ -207,7 +207,19 @@ def test_a_state_goes_on_with_another_number_of_ranks(before, after):
     assert bits(found[1][1]) == bits(expected[1][1])
 
 
-def test_an_optimizer_lends_its_moments_and_gets_them_back():
+def test_an_optimizer_whose_moments_are_shared_out_is_refused():
+    def work(ranks):
+        optimizer = Adam(model_in("float64").parameters(), **SETTINGS)
+        ShardedAdam(optimizer, ranks)
+        with pytest.raises(RuntimeError, match=r"are shared out over .* state\.optimizer, which"):
+            optimizer.state()
+        with pytest.raises(RuntimeError, match="make a new Adam, or restore this one"):
+            ShardedAdam(optimizer, ranks)
+
+    run_threads(3, work)
+
+
+def test_an_optimizer_gets_its_moments_back():
     def work(ranks):
         model, alone = model_in("float64"), model_in("float64")
         optimizer, other = (Adam(m.parameters(), **SETTINGS) for m in (model, alone))
@@ -218,10 +230,6 @@ def test_an_optimizer_lends_its_moments_and_gets_them_back():
         optimizer.steps = 0  # its moments are not 0 for that
         sharded = ShardedAdam(optimizer, ranks)
         sharded.steps = 2
-        with pytest.raises(RuntimeError, match=r"are shared out over .* state\.optimizer, which"):
-            optimizer.state()
-        with pytest.raises(RuntimeError, match="make a new Adam, or restore this one"):
-            ShardedAdam(optimizer, ranks)
         for step in range(2, 4):
             sharded.step(gradients_of(model, step, 0))
         sharded.lr *= 1.0

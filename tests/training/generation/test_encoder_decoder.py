@@ -114,12 +114,23 @@ def test_padding_is_told_by_a_mask_too():
     assert model.generate(other, 8, mask=SOURCES != 0) == model.generate(SOURCES, 8)
 
 
-def test_a_target_is_at_most_as_long_as_asked_for_and_as_there_are_positions():
+@pytest.fixture
+def endless_model():
     model = model_of()
     model.parameters()["output.bias"][2] = -50.0  # it never ends
-    assert [len(row) for row in model.generate(SOURCES, 5)] == [5, 5, 5]
-    assert [len(row) for row in model.generate(SOURCES)] == [12, 12, 12]
-    assert model.generate(SOURCES[:0]) == []
+    return model
+
+
+def test_a_target_is_at_most_as_long_as_asked_for(endless_model):
+    assert [len(row) for row in endless_model.generate(SOURCES, 5)] == [5, 5, 5]
+
+
+def test_a_target_is_at_most_as_long_as_there_are_positions(endless_model):
+    assert [len(row) for row in endless_model.generate(SOURCES)] == [12, 12, 12]
+
+
+def test_without_a_source_there_is_no_target():
+    assert model_of().generate(SOURCES[:0]) == []
 
 
 def test_padding_is_never_written():

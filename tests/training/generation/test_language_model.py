@@ -53,11 +53,15 @@ def test_tokens_are_drawn_alike_without_a_cache(model):
     np.testing.assert_array_equal(model.generate(prompts, 20, **options, cache=False), tokens)
 
 
-def test_rows_are_equal_to_their_prompts_alone_and_to_those_with_rows_behind():
+def test_later_rows_do_not_change_earlier_ones():
     model = model_of()
     tokens = model.generate(PROMPTS, 12)
     np.testing.assert_array_equal(model.generate(PROMPTS[:2], 12), tokens[:2])
     np.testing.assert_array_equal(model.generate(PROMPTS[0], 12), tokens[0])
+
+
+def test_at_temperature_0_a_row_is_that_of_its_prompt_alone():
+    model = model_of()
     for prompt, row in zip(PROMPTS, model.generate(PROMPTS, 12, temperature=0), strict=True):
         np.testing.assert_array_equal(model.generate(prompt, 12, temperature=0), row)
 
@@ -99,7 +103,7 @@ def test_tokens_come_one_by_one():
     assert [next(steps) for _ in range(3)] == model.generate([1, 2], 3).tolist()
 
 
-def test_the_bytes_of_a_state_are_known_before_and_right(model):
+def test_the_bytes_of_a_state_are_known_in_advance(model):
     assert model.start(3, MAX_LEN).nbytes == 3 * model.state_bytes(MAX_LEN)
 
 
@@ -118,7 +122,7 @@ def test_the_bytes_of_a_state_are_known_before_and_right(model):
         ([1], {"top_k": 0}, ValueError, "top_k is 0"),
     ],
 )
-def test_wrong_prompts_and_options_are_refused(prompt, options, error, message):
+def test_wrong_arguments_are_refused(prompt, options, error, message):
     with pytest.raises(error, match=message):
         model_of().generate(prompt, **{"n": 3} | options)
 
@@ -188,11 +192,16 @@ def test_frequencies_are_those_of_the_distribution():
     assert (np.abs(np.bincount(drawn, minlength=4) / n - expected) <= 4 * error).all()
 
 
-def test_rows_draw_from_the_seed_and_their_number():
+def test_a_row_draws_the_same_however_many_rows_follow():
     logits = np.random.default_rng(0).normal(size=(9, 50))
     few, many = (Choice().draw(logits[:n], generators_of(3, n)) for n in (4, 9))
     np.testing.assert_array_equal(many[:4], few)
-    assert (Choice().draw(logits, generators_of(4, 9)) != many).any()
+
+
+def test_another_seed_draws_other_tokens():
+    logits = np.random.default_rng(0).normal(size=(9, 50))
+    tokens, others = (Choice().draw(logits, generators_of(seed, 9)) for seed in (3, 4))
+    assert (tokens != others).any()
 
 
 def numbers_of(seed, row):

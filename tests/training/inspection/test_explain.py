@@ -27,18 +27,38 @@ def test_explain_gives_what_each_layer_got_mixed_with(small_model, token_batch):
         np.testing.assert_array_equal(e.matrices, by_hand)
 
 
-def test_padding_may_hold_anything_and_explain_shows_none(small_model, token_batch, rng):
-    model, (_, _, mask) = small_model(n_features=5), token_batch
+@pytest.fixture
+def padded(small_model, token_batch, rng):
+    """Return a model of features, its inputs with NaN at padding, and their mask."""
+    _, _, mask = token_batch
     x = rng.normal(size=(8, 6, 5))
-    expected = model.explain(x, mask)
     x[~mask] = np.nan
-    for found in (model.explain(x, mask), nf.explain(model, x, mask)):
-        for e, other in zip(expected, found, strict=True):
+    return small_model(n_features=5), x, mask
+
+
+def test_nan_at_padding_does_not_change_explanations(padded):
+    model, x, mask = padded
+    expected = model.explain(np.nan_to_num(x), mask)
+    for explanations in (model.explain(x, mask), nf.explain(model, x, mask)):
+        for e, other in zip(expected, explanations, strict=True):
             np.testing.assert_array_equal(e.matrices, other.matrices)
-            tokens = np.broadcast_to(mask[:, None], e.matrices.shape[:3])
-            np.testing.assert_allclose(e.matrices.sum(axis=-1)[tokens], 1.0)
-            np.testing.assert_array_equal(e.matrices.sum(axis=-1)[~tokens], 0.0)
+
+
+def test_rows_of_padding_are_0_in_explanations(padded):
+    model, x, mask = padded
+    for e in model.explain(x, mask):
+        tokens = np.broadcast_to(mask[:, None], e.matrices.shape[:3])
+        np.testing.assert_allclose(e.matrices.sum(axis=-1)[tokens], 1.0)
+        np.testing.assert_array_equal(e.matrices.sum(axis=-1)[~tokens], 0.0)
+
+
+def test_a_trace_takes_nan_at_padding(padded):
+    model, x, mask = padded
     np.testing.assert_allclose(nf.trace(model, x, mask)[0].output, model(x, mask), rtol=1e-12)
+
+
+def test_nan_at_padding_is_not_reported(padded):
+    model, x, mask = padded
     assert first_non_finite(model, x, mask) is None
 
 
@@ -59,13 +79,23 @@ def test_explain_a_shared_layer_in_each_of_its_places(small_model, ids, mixer, s
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_explain_takes_encoders_mixers_and_layers_without_a_mixer(small_model, rng, norm):
-    encoder, x = small_model(norm=norm).encoder, rng.normal(size=(2, 5, 8))
-    assert [e.name for e in nf.explain(encoder, x)] == ["blocks.0.mixer", "blocks.1.mixer"]
-    (alone,) = nf.explain(encoder.blocks[1].mixer, x)
-    assert (alone.name, alone.kind) == ("", "Attention")
-    np.testing.assert_array_equal(alone.matrices, encoder.blocks[1].mixer.explain(x, nf.Context()))
-    assert nf.explain(nf.layers.Linear(8, 2, seed=0, dtype="float64"), x) == []
+def test_explain_takes_an_encoder(small_model, rng, norm):
+    explanations = nf.explain(small_model(norm=norm).encoder, rng.normal(size=(2, 5, 8)))
+    assert [e.name for e in explanations] == ["blocks.0.mixer", "blocks.1.mixer"]
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_explain_takes_a_mixer(small_model, rng, norm):
+    mixer = small_model(norm=norm).encoder.blocks[1].mixer
+    x = rng.normal(size=(2, 5, 8))
+    (explanation,) = nf.explain(mixer, x)
+    assert (explanation.name, explanation.kind) == ("", "Attention")
+    np.testing.assert_array_equal(explanation.matrices, mixer.explain(x, nf.Context()))
+
+
+def test_a_layer_without_a_mixer_has_no_explanation(rng):
+    layer = nf.layers.Linear(8, 2, seed=0, dtype="float64")
+    assert nf.explain(layer, rng.normal(size=(2, 5, 8))) == []
 
 
 def test_explain_in_blocks_is_explain_at_once(small_model, token_batch):

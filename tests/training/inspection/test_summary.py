@@ -33,7 +33,7 @@ def test_the_parameters_in_the_table_add_up(small_model, rng, changes):
         assert len(table.splitlines()[2:-2]) == len(list(model.layers()))
 
 
-def test_the_table_shows_names_kinds_and_shapes(small_model, ids):
+def test_a_line_of_the_table_describes_a_layer(small_model, ids):
     table = nf.summary(small_model(), ids)
     assert re.search(r"^model +SequenceClassifier +\(2, 3\)$", table, re.M)
     assert re.search(r"^    tokens +Embedding +\(2, 5, 8\) +56$", table, re.M)

@@ -80,7 +80,7 @@ NUMBERS, MASK = np.array([[0.5, 1.0, 2.0], [0.0, 0.0, 1.0]]), np.arange(5) < np.
         ({"output": "sigmoid", "n_classes": 2}, np.array([0, 1]), MASK),
         ({"output": "mean_squared_error"}, NUMBERS, MASK),
 ])  # fmt: skip
-def test_gradients_and_loss_are_those_of_a_training_step(small_model, ids, changes, labels, mask):
+def test_a_trace_computes_what_a_training_step_computes(small_model, ids, changes, labels, mask):
     model = small_model(**changes)
     found = nf.trace(model, ids, mask, labels=labels)
     with nf.use_kernels(False):
@@ -175,12 +175,23 @@ class Dropping(nf.Layer):
         return self.inner.backward(dy * 2.0, again, gradients)
 
 
-def test_what_is_dropped_does_not_count_and_what_is_computed_again_is_no_call(rng):
-    found = nf.trace(Dropping(), rng.normal(size=(4, 3)), dy=np.ones((4, 3)))
-    assert [(call.name, call.bytes_cached) for call in found] == [("", 96), ("inner", 0)]
-    assert [back.name for back in found.backward] == ["", "inner"]
-    expected = 2.0 * np.ones((4, 3)) @ found[1].layer.weight.value.T
-    np.testing.assert_allclose(found.backward[1].dx, expected)
+@pytest.fixture
+def dropping_trace(rng):
+    return nf.trace(Dropping(), rng.normal(size=(4, 3)), dy=np.ones((4, 3)))
+
+
+def test_a_dropped_cache_is_not_counted(dropping_trace):
+    assert [call.bytes_cached for call in dropping_trace] == [96, 0]
+
+
+def test_a_recomputed_forward_pass_is_no_call(dropping_trace):
+    assert [call.name for call in dropping_trace] == ["", "inner"]
+    assert [call.name for call in dropping_trace.backward] == ["", "inner"]
+
+
+def test_the_gradient_of_a_recomputed_layer_is_right(dropping_trace):
+    expected = 2.0 * np.ones((4, 3)) @ dropping_trace[1].layer.weight.value.T
+    np.testing.assert_allclose(dropping_trace.backward[1].dx, expected)
 
 
 class Closing(nf.Layer):
@@ -189,7 +200,7 @@ class Closing(nf.Layer):
         return x, [lambda: kept, {"view": kept[1:], "more": (kept.T, None, 3, "words")}]
 
 
-def test_arrays_are_found_in_closures_containers_and_views(rng):
+def test_an_array_in_a_cache_of_any_kind_is_counted_once(rng):
     assert nf.trace(Closing(), rng.normal(size=(4, 3))).bytes_cached == 4 * 3 * 8
 
 
@@ -264,23 +275,40 @@ def test_labels_need_a_model_with_a_loss(small_model, small_config, ids, rng):
         nf.trace(encoder, ids, dy=np.ones((2, 8)))
 
 
-def test_the_table_has_a_line_a_call_and_numbers_that_are_right(small_model, token_batch):
+@pytest.fixture
+def batch_trace(small_model, token_batch):
     ids, labels, mask = token_batch
-    found = nf.trace(small_model(), ids, mask, labels=labels)
-    forward, backward, parameters = found.tables()
-    assert len(forward[1]) == len(found) + 1
-    assert len(backward[1]) == len(found.backward) + 1
-    assert [row[0] for row in parameters[1][1:]] == list(found.gradients)
-    place = next(i for i, call in enumerate(found) if call.name == "encoder.blocks.1.mixer")
-    kept = found[place].output[mask]  # without padding
-    name, kind, shape, mean, spread, n_bytes = forward[1][place + 1]
+    return nf.trace(small_model(), ids, mask, labels=labels)
+
+
+def test_the_tables_have_a_line_for_each_call(batch_trace):
+    forward, backward, parameters = batch_trace.tables()
+    assert len(forward[1]) == len(batch_trace) + 1
+    assert len(backward[1]) == len(batch_trace.backward) + 1
+    assert [row[0] for row in parameters[1][1:]] == list(batch_trace.gradients)
+
+
+def test_a_line_of_the_table_has_the_numbers_of_its_call(batch_trace, token_batch):
+    _, _, mask = token_batch
+    (_, rows), *_ = batch_trace.tables()
+    names = [call.name for call in batch_trace]
+    place = names.index("encoder.blocks.1.mixer")
+    outputs = batch_trace[place].output[mask]  # without padding
+    name, kind, shape, mean, spread, n_bytes = rows[place + 1]
     assert (name.strip(), kind, shape) == ("mixer", "Attention", "(8, 6, 8)")
-    assert (mean, spread) == (f"{kept.mean():#.3g}", f"{kept.std():#.3g}")
-    assert n_bytes == f"{found[place].bytes_cached:,}"
-    text = str(found)
-    assert repr(found) == text
-    assert f"{found.bytes_cached:,} bytes cached" in text
-    assert f"loss {found.loss:.4f}" in text
+    assert (mean, spread) == (f"{outputs.mean():#.3g}", f"{outputs.std():#.3g}")
+    assert n_bytes == f"{batch_trace[place].bytes_cached:,}"
+
+
+def test_a_trace_is_printed_with_its_totals(batch_trace):
+    text = str(batch_trace)
+    assert repr(batch_trace) == text
+    assert f"{batch_trace.bytes_cached:,} bytes cached" in text
+    assert f"loss {batch_trace.loss:.4f}" in text
+
+
+def test_a_printed_trace_has_short_lines_without_arrays(batch_trace):
+    text = str(batch_trace)
     assert max(map(len, text.splitlines())) < 120
     assert "array(" not in text
 

@@ -48,7 +48,7 @@ def test_the_calls_are_those_of_the_passes(layer, pair):
     assert [back.name for back in found.backward[:3]] == ["", "layer", "layer.value"]
 
 
-def test_each_call_has_the_masks_and_types_of_its_inputs(layer, pair):
+def test_each_call_has_the_context_of_its_inputs(layer, pair):
     types = OF_A * 1, OF_B * 1
     call, of_query, of_key = (nf.trace(layer, pair, MASKS, types)[i].context for i in (0, 2, 3))
     for context in (call, of_query):
@@ -72,11 +72,14 @@ def test_forward_may_be_called_with_keywords(pair):
     assert inner.context is outer.context
 
 
-def test_bytes_are_those_of_both_inputs_and_not_of_what_they_are_views_of(pair):
+def test_the_bytes_of_both_inputs_are_counted(pair):
     (call,) = nf.trace(Bilinear(3, 3), pair, MASKS)
     assert call.bytes_cached == pair[0].nbytes + pair[1].nbytes
-    whole = np.zeros((2, 4, 300))
-    a, b = whole[..., :3], whole.copy()[:, 1:, :3]
+
+
+def test_the_arrays_that_inputs_are_views_of_are_not_counted():
+    wide = np.zeros((2, 4, 300))
+    a, b = wide[..., :3], wide.copy()[:, 1:, :3]
     (call,) = nf.trace(Bilinear(3, 3), (a, b))
     assert call.bytes_cached == a.nbytes + b.nbytes
 

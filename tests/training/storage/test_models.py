@@ -129,13 +129,13 @@ def test_notes_come_back(saved, small_model):
     assert nf.read_notes(saved) == notes
 
 
-def test_the_file_opens_without_npformer_and_holds_dotted_names(saved, small_model):
+def test_safetensors_reads_the_tensors_by_their_dotted_names(saved, small_model):
     tensors, named = load_file(saved), small_model().named_parameters()
     assert set(tensors) == set(named) >= {"encoder.blocks.0.mixer.query.weight"}
     np.testing.assert_array_equal(tensors[WORDS], named[WORDS].value)
 
 
-def test_the_file_is_safetensors_and_no_pickle(saved):
+def test_the_file_has_the_layout_of_safetensors(saved):
     data = saved.read_bytes()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
