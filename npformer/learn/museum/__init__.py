@@ -22,14 +22,17 @@ from typing import Any
 from npformer.learn.museum import (  # noqa: F401 - their bugs
     files,
     invariants,
+    invariants_of_training,
     invariants_of_writers,
     layers,
+    losses,
     mixers,
     models,
     optim,
     referee,
     rotary,
     rules,
+    tables,
     writers,
 )
 from npformer.learn.museum.bug import REFEREES, Bug, Source, referees
@@ -43,8 +46,8 @@ BUGS: dict[str, Bug] = {bug.name: bug for bug in sorted(ROWS, key=lambda bug: bu
 
 INVARIANTS: dict[str, Callable[[Any], None]] = {
     name: check
-    for module in (invariants, invariants_of_writers, rules)
+    for module in (invariants, invariants_of_training, invariants_of_writers, rules)
     for name, check in vars(module).items()
     if inspect.isfunction(check) and check.__module__ == module.__name__ and name[0] != "_"
 }
-"""All invariants, by their names: the functions of three files, but for helpers."""
+"""All invariants, by their names: the functions of four files, but for helpers."""

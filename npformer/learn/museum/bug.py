@@ -20,6 +20,10 @@ REFEREES = ("differences", "complex step", "protocol")
 """How `gradcheck` may notice a bug: by two ways to a derivative, or by a rule of the protocol."""
 
 
+WITHOUT_A_PLACE = ("functional.softmax_cross_entropy", "functional.embedding", "layers.TiedOutput")
+"""What `Bug.model` has no place for: its loss is no layer, and it embeds no ids."""
+
+
 class Source:
     """A source file with a bug in it: its path, its wrong text and its right text."""
 
@@ -76,6 +80,11 @@ class Bug:
             return self.wrong.text
         return source_of(filter(None, [self.wrong, backward_of(self.wrong)]))
 
+    @property
+    def has_a_place(self) -> bool:
+        """Whether it can be put into a model."""
+        return bool(self.inputs) and self.of not in WITHOUT_A_PLACE
+
     def report(self, thing: Any = None) -> GradcheckReport | None:
         """Return gradcheck's report on the bug, or on another thing; None without a derivative."""
         if not self.inputs:
@@ -85,10 +94,10 @@ class Bug:
     def model(self, thing: Any = None) -> SequenceClassifier:
         """Return a small model in float64 with the bug, or another thing, in its first block.
 
-        All parameters are moved away from their initial values. Only layers and pairs of functions
-        can be put into a model: anything else is a TypeError.
+        All parameters are moved away from their initial values. What has no place in a model is a
+        TypeError.
         """
-        if not self.inputs:
+        if not self.has_a_place:
             raise TypeError(f"{self.name} has no place in a model")
         model = SequenceClassifier(small(**self.config), 3, n_features=WIDTH, dtype="float64")
         self.put(model, thing)

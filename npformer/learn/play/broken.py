@@ -32,7 +32,7 @@ pictures have no padding, its steps are in training, and a power is only slow.""
 HAVE_A_PLACE: dict[str, dict[str, Any]] = {
     name: PLACE | dict(bug.config)
     for name, bug in BUGS.items()
-    if bug.inputs and name not in UNSEEN
+    if bug.has_a_place and name not in UNSEEN
 }
 """Bugs that a classifier of digits can have, and the settings that give them their place."""
 

@@ -56,6 +56,32 @@ def in_adams_first_step(bug: Bug) -> str:
     return f"the first step of three tensors is {steps} lr long; it should be 1, 1, 1"
 
 
+def measure_steps_of_adam(bug: Bug) -> str:
+    """Measure steps of Adam with a small constant gradient, in units of the learning rate."""
+    parameters = {"theta": np.zeros(1)}
+    optimizer = bug.build()(parameters, lr=1.0)
+    positions = [0.0]
+    for _ in range(12):
+        optimizer.step({"theta": np.full(1, -1e-4)})
+        positions.append(float(parameters["theta"][0]))
+    lengths = ", ".join(f"{np.diff(positions)[i]:.2g}" for i in (0, 1, 11))
+    return (
+        f"with a constant gradient of 1e-4, the steps 1, 2 and 12 are {lengths} lr long; they "
+        "should be 1, 1, 1"
+    )
+
+
+def measure_loss(bug: Bug) -> str:
+    """Measure a loss and the right one, of the bug's inputs."""
+    wrong, _ = bug.build()[0](*bug.inputs)
+    right, _ = bug.right()[0](*bug.inputs)
+    n_tokens = bug.inputs[1].size
+    return (
+        f"one of {n_tokens} tokens is mistaken by 30 or so, and the loss is {wrong:.3g} instead of "
+        f"{right:.3g}"
+    )
+
+
 def in_the_warm_up(bug: Bug) -> str:
     """Measure where a warm-up is after a hundred steps of a small encoder."""
     model = Encoder(small(), dtype="float64")
@@ -118,5 +144,15 @@ COSTS: dict[str, Callable[[Bug], str]] = {
     "attention_that_looks_ahead": in_the_output,
     "AttentionThatMergesByReshape": in_the_output,
     "attention_with_the_mask_turned_round": in_the_output,
+    "cross_entropy_with_an_epsilon": measure_loss,
+    "cross_entropy_divided_by_the_batch": gradient_error,
+    "AdamWithAFrozenStep": measure_steps_of_adam,
+    "AdamWithoutCorrection": measure_steps_of_adam,
+    "AdamWithTwoRoots": measure_steps_of_adam,
+    "AdamWithEpsilonUnderTheRoot": measure_steps_of_adam,
+    "embedding_that_assigns": gradient_error,
+    "embedding_that_averages": gradient_error,
+    "cross_entropy_that_looks_for_its_target": gradient_error,
+    "TiedOutputThatAddsNothing": gradient_error,
 }
 """What to measure, by the name of the bug; the others have no number."""

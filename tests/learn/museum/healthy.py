@@ -71,6 +71,17 @@ def with_dropout() -> nf.Encoder:
     return nf.Encoder(small(dropout=0.5), dtype="float64")
 
 
+def cross_entropy() -> list[Any]:
+    """Return softmax cross entropy, alone and with a weight of 1 for each class."""
+
+    def weigh_classes(logits: np.ndarray, labels: np.ndarray) -> tuple[Any, Any]:
+        ones = np.ones(logits.shape[-1], logits.dtype)
+        return F.softmax_cross_entropy(logits, labels, class_weights=ones)
+
+    backward = F.softmax_cross_entropy_backward
+    return [(F.softmax_cross_entropy, backward), (weigh_classes, backward)]
+
+
 def averaging_weights(x: np.ndarray) -> tuple[np.ndarray, Any]:
     """`functional.averaging_weights`, also for a single row of scores."""
     weights, cache = F.averaging_weights(x if x.ndim > 1 else x[None])
@@ -145,6 +156,16 @@ HEALTHY = {
     "a_cache_changes_no_turned_token": lambda: [GeneralAttention, BlockwiseAttention],
     "rotary_pairs_are_halves": lambda: [GeneralAttention, BlockwiseAttention],
     "padding_of_a_memory_changes_nothing": lambda: [L.CrossAttention, L.BlockwiseCrossAttention],
+    "gradient_of_cross_entropy": cross_entropy,
+    "a_gradient_is_p_minus_target": cross_entropy,
+    "a_loss_and_its_gradient_share_a_count": cross_entropy,
+    "a_sure_mistake_costs_what_its_logits_differ_by": cross_entropy,
+    "gradient_of_an_embedding": lambda: [(F.embedding, F.embedding_backward)],
+    "gradient_of_a_table_used_twice": lambda: [
+        L.Sequential(table := L.Embedding(5, WIDTH, **SEEDED), L.TiedOutput(table, bias=True))
+    ],
+    "each_step_of_adam_is_lr_long": lambda: [nf.Adam],
+    "a_missing_gradient_is_refused": lambda: [nf.Adam, nf.SGD],
     "gradients_are_checked_in_earnest": lambda: [files("tests", "examples", "npformer")],
 }
 """Name of an invariant -> () -> things that must pass it."""
