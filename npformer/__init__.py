@@ -89,7 +89,6 @@ _NAMES = {
     "evaluate": "npformer.training.evaluation",
     "explain": "npformer.training.inspection.explain",
     "fit": "npformer.training.fit",
-    "load_checkpoint": "npformer.training.own_loop",
     "save_checkpoint": "npformer.training.own_loop",
     "summary": "npformer.training.inspection.summary",
     "trace": "npformer.training.inspection.trace",
@@ -101,7 +100,8 @@ _NAMES = {
     "TextWriter": "npformer.tasks.estimators",
     "fill": "npformer.tasks.estimators.filling",
     "from_pretrained": "npformer.interop",
-    "load": "npformer.tasks.estimators.file",
+    "load": "npformer.tasks.estimators.file",  # imports every class that a file may hold
+    "load_checkpoint": "npformer.tasks.estimators.file",
     "read_notes": "npformer.tasks.estimators.file",
     "report": "npformer.tasks.reports",
     "save": "npformer.tasks.estimators.file",

@@ -55,6 +55,7 @@ from npformer.tasks.estimators import TextFiller as TextFiller
 from npformer.tasks.estimators import TextTranslator as TextTranslator
 from npformer.tasks.estimators import TextWriter as TextWriter
 from npformer.tasks.estimators.file import load as load
+from npformer.tasks.estimators.file import load_checkpoint as load_checkpoint
 from npformer.tasks.estimators.file import read_notes as read_notes
 from npformer.tasks.estimators.file import save as save
 from npformer.tasks.estimators.filling import fill as fill
@@ -70,7 +71,6 @@ from npformer.training.inspection.explain import explain as explain
 from npformer.training.inspection.summary import summary as summary
 from npformer.training.inspection.trace import trace as trace
 from npformer.training.own_loop import Checkpoint as Checkpoint
-from npformer.training.own_loop import load_checkpoint as load_checkpoint
 from npformer.training.own_loop import save_checkpoint as save_checkpoint
 from npformer.training.storage.model_file import CheckpointError as CheckpointError
 from npformer.training.storage.model_file import CheckpointWarning as CheckpointWarning

@@ -1,5 +1,8 @@
 """save_checkpoint and load_checkpoint, for training loops of one's own."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -71,6 +74,22 @@ def test_the_checkpoint_of_fit_opens_too(make, data, tmp_path):
     assert set(found.generators) == {"shuffle", "dropout"}
     with pytest.raises(nf.CheckpointError, match=r"Checkpoint.*load_checkpoint"):
         nf.load(tmp_path / CHECKPOINT)
+
+
+LOAD = """
+import sys
+import npformer
+print(type(npformer.load_checkpoint(sys.argv[1]).model).__name__)
+"""
+
+
+def test_another_process_opens_a_checkpoint(make, tmp_path):
+    """It has imported no class of models before."""
+    model, optimizer, _ = begun(make)
+    nf.save_checkpoint(tmp_path, model, optimizer)
+    command = [sys.executable, "-c", LOAD, str(tmp_path)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert finished.stdout.split() == ["SequenceClassifier"]
 
 
 def test_fit_refuses_the_checkpoint_of_a_loop(make, data, tmp_path):

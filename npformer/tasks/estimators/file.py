@@ -21,6 +21,7 @@ from npformer.tasks.estimators.text_classifier import TextClassifier
 from npformer.tasks.estimators.text_filler import TextFiller
 from npformer.tasks.estimators.text_translator import TextTranslator
 from npformer.tasks.estimators.text_writer import TextWriter
+from npformer.training.own_loop import load_checkpoint
 from npformer.training.storage.model_file import CheckpointError, check_keys
 from npformer.training.storage.models import OTHERS, Kind, load, read_notes, save
 
@@ -35,7 +36,7 @@ PIPELINES: dict[str, type[Estimator]] = {
     )
 }
 
-__all__ = ["load", "read_notes", "save"]
+__all__ = ["load", "load_checkpoint", "read_notes", "save"]
 
 KEYS = ("class", "members", "classes", "arguments", "notes")
 PREPARATION = "preparation"
