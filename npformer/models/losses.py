@@ -69,6 +69,10 @@ class Loss(ABC):
         """Return how many outputs a model needs for each answer."""
         return n_classes
 
+    def answer_shape(self, n_classes: int) -> tuple[int, ...]:
+        """Return the shape of the outputs for one answer."""
+        return (self.n_outputs(n_classes),)
+
     def check(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
         """Check the targets; on a GPU, their values are not checked.
 

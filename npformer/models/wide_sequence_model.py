@@ -21,6 +21,9 @@ class TwoAnswers(Classification):
     softmax of the mean of both logits, a product of experts (Hinton, 2002).
     """
 
+    def answer_shape(self, n_classes: int) -> tuple[int, ...]:
+        return 2, n_classes
+
     def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
         checks.shape("outputs", outputs, ("batch", 2, "n_classes"), "Two answers to each sample")
         deep, wide = outputs[:, 0], outputs[:, 1]

@@ -240,8 +240,44 @@ def test_a_layer_of_a_user_can_be_registered(tmp_path, monkeypatch):
     check_equal(session_of(tmp_path / "model.onnx").run(None, inputs)[0], model(x))
 
 
-def test_only_layers_are_registered():
-    with pytest.raises(TypeError, match="layer is 3; expected a class of layers"):
+class Sharper(nf.losses.SoftmaxCrossEntropy):
+    """The cross-entropy of logits times 2."""
+
+    def forward(self, outputs, y, weights=None):
+        return super().forward(2.0 * outputs, y, weights)
+
+    def backward(self, dloss, cache):
+        return 2.0 * super().backward(dloss, cache)
+
+    def probabilities(self, outputs):
+        return super().probabilities(2.0 * outputs)
+
+
+def model_with_loss(loss):
+    model = make_model(SMALL, "tokens", {})
+    model.loss = loss
+    return model
+
+
+def test_a_loss_without_a_converter_has_outputs_alone(tmp_path):
+    exported = nf.interop.to_onnx(model_with_loss(Sharper()), tmp_path / "model.onnx")
+    assert exported.outputs == ["outputs"]
+
+
+def test_a_loss_of_a_user_can_be_registered(tmp_path, monkeypatch):
+    monkeypatch.setattr(nf.interop.onnx.converters, "CONVERTERS", {**nf.interop.onnx.CONVERTERS})
+    nf.interop.onnx.register(Sharper)(
+        lambda loss, logits, graph: graph.node("Softmax", logits * 2.0)
+    )
+    model = model_with_loss(Sharper())
+    nf.interop.to_onnx(model, tmp_path / "model.onnx", mask=False)
+    x = np.random.default_rng(0).integers(0, 31, (3, 9))
+    (probabilities,) = session_of(tmp_path / "model.onnx").run(["probabilities"], {"x": x})
+    check_equal(probabilities, model.predict_probabilities(x))
+
+
+def test_only_classes_of_layers_or_losses_are_registered():
+    with pytest.raises(TypeError, match="layer is 3; expected a class of layers or of losses"):
         nf.interop.onnx.register(Half, 3)
 
 

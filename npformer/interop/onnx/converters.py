@@ -1,26 +1,28 @@
-"""The table of converters: a function for each class of layers."""
+"""The table of converters: a function for each class of layers, or of losses."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from npformer.core import Layer, checks
+from npformer.models.losses import Loss
 
 Converter = Callable[..., Any]
 AnyConverter = TypeVar("AnyConverter", bound=Converter)
-CONVERTERS: dict[type[Layer], Converter] = {}
-"""{class of layers: its converter}. A subclass needs its own: it may compute something else."""
+CONVERTERS: dict[type[Any], Converter] = {}
+"""{class of layers or losses: its converter}. A subclass needs its own: its result may differ."""
 
 
-def register(*layers: type[Layer]) -> Callable[[AnyConverter], AnyConverter]:
-    """Register a converter, which writes layers as nodes of ONNX: a decorator.
+def register(*classes: type[Layer] | type[Loss]) -> Callable[[AnyConverter], AnyConverter]:
+    """Register a converter, which writes layers or losses as nodes of ONNX: a decorator.
 
     The decorated function gets the layer, x as a `Value` and the `Graph`, and returns a `Value`:
     the forward pass at evaluation, with ``+ - * / @``, and ``graph.node("Tanh", x)`` for other
-    operators.
+    operators. The converter of a loss gets the loss, the model's outputs and the `Graph`, and
+    returns the probabilities of the classes.
 
     Parameters
     ----------
-    *layers : subclasses of Layer
+    *classes : subclasses of Layer or of Loss
         The classes that it converts, without their subclasses.
 
     Examples
@@ -32,12 +34,12 @@ def register(*layers: type[Layer]) -> Callable[[AnyConverter], AnyConverter]:
     ... def half(layer, x, graph):
     ...     return x * 0.5
     """
-    for layer in layers:
-        if not (isinstance(layer, type) and issubclass(layer, Layer)):
-            raise TypeError(f"layer is {layer!r}; expected a class of layers")
+    for value in classes:
+        if not (isinstance(value, type) and issubclass(value, Layer | Loss)):
+            raise TypeError(f"layer is {value!r}; expected a class of layers or of losses")
 
     def add(converter: AnyConverter) -> AnyConverter:
-        CONVERTERS.update(dict.fromkeys(layers, converter))
+        CONVERTERS.update(dict.fromkeys(classes, converter))
         return converter
 
     return add
@@ -54,3 +56,8 @@ def converter_of(layer: Layer) -> Converter:
         f"one. Write @npformer.interop.onnx.register({layer_class.__name__}) above a function of "
         "(layer, x, graph) that returns the first result of the layer's forward"
     )
+
+
+def converter_of_loss(loss: Loss | None) -> Converter | None:
+    """Return the converter of a loss's class; None if it has none."""
+    return CONVERTERS.get(type(loss))

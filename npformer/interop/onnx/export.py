@@ -13,12 +13,7 @@ from npformer.data.libraries import library
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.models import probabilities
 from npformer.mixers import WholeSequenceMixer
-from npformer.models.trainable import (
-    LanguageModel,
-    MaskedLanguageModel,
-    SequenceClassifier,
-    WideSequenceClassifier,
-)
+from npformer.models.trainable import LanguageModel, MaskedLanguageModel, SequenceClassifier
 from npformer.training.storage.outputs import check_place, write_output
 
 LARGEST = 2**31 - 2**20
@@ -188,9 +183,7 @@ def _outputs(graph: Graph, models: Sequence[Any], x: Value) -> None:
     model = models[0]
     target_shape: list[Any] = ["batch"] if model.targets_of is None else ["batch", "length"]
     if len(models) == 1:
-        shape = [*target_shape, model.loss.n_outputs(model.n_classes)]
-        if isinstance(model, WideSequenceClassifier):
-            shape.insert(-1, 2)  # the logits of the encoder, and those of the wide model
+        shape = [*target_shape, *model.loss.answer_shape(model.n_classes)]
         graph.output("logits" if probabilities_of_models else "outputs", logits[0], shape)
     if not probabilities_of_models or isinstance(model, LanguageModel | MaskedLanguageModel):
         return

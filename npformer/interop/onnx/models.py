@@ -1,10 +1,10 @@
-"""Converters of models and their blocks to ONNX."""
+"""Converters of models, their blocks and their losses to ONNX."""
 
 import numpy as np
 
 from npformer import layers, models
 from npformer.core import Layer
-from npformer.interop.onnx.converters import register
+from npformer.interop.onnx.converters import converter_of_loss, register
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.models import losses
 from npformer.models.trainable import (
@@ -112,13 +112,26 @@ def find_pairs(layer: layers.Wide, x: Value, mask: Value, graph: Graph) -> tuple
 
 
 def probabilities(model: Layer, logits: Value, graph: Graph) -> Value | None:
-    """Return the probabilities of classes; None for a loss without them."""
+    """Return the probabilities of classes; None for a loss without a converter."""
     loss = getattr(model, "loss", None)
-    if type(loss) is losses.BinaryCrossEntropy:
-        logits_of_classes = graph.node("Concat", logits * -1.0, logits, axis=-1)
-        return graph.node("Sigmoid", logits_of_classes)
-    if type(loss) is TwoAnswers:
-        return graph.node("Softmax", graph.node("ReduceMean", logits, [-2], keepdims=0))
-    if type(loss) is losses.SoftmaxCrossEntropy:
-        return graph.node("Softmax", logits)
-    return None
+    converter = converter_of_loss(loss)
+    return None if converter is None else converter(loss, logits, graph)
+
+
+@register(losses.SoftmaxCrossEntropy)
+def softmax_probabilities(loss: losses.SoftmaxCrossEntropy, logits: Value, graph: Graph) -> Value:
+    """p = softmax(logits)."""
+    return graph.node("Softmax", logits)
+
+
+@register(losses.BinaryCrossEntropy)
+def sigmoid_probabilities(loss: losses.BinaryCrossEntropy, logits: Value, graph: Graph) -> Value:
+    """p = (sigmoid(-logit), sigmoid(logit)): a small probability keeps its digits."""
+    logits_of_classes = graph.node("Concat", logits * -1.0, logits, axis=-1)
+    return graph.node("Sigmoid", logits_of_classes)
+
+
+@register(TwoAnswers)
+def mean_probabilities(loss: TwoAnswers, logits: Value, graph: Graph) -> Value:
+    """p = softmax of the mean of both answers' logits."""
+    return graph.node("Softmax", graph.node("ReduceMean", logits, [-2], keepdims=0))
