@@ -27,7 +27,9 @@ import numpy as np
 from npformer.core import Context, Layer, checks
 from npformer.core.dispatch import faster
 from npformer.core.inputs import check_inputs, inputs_of_arrays, within
+from npformer.proof.evidence import Evidence
 from npformer.proof.finite_differences import Probe
+from npformer.proof.naming import name_errors, numbers_of
 from npformer.proof.problem import Problem, layer_problem, pair_problem
 from npformer.proof.report import (
     COMPLEX_TOLERANCE,
@@ -39,7 +41,6 @@ from npformer.proof.report import (
 from npformer.proof.results import Results, check_float32
 from npformer.proof.rules import check_call, check_rules
 from npformer.proof.twincheck import TwinReport, check_twin
-
 
 def gradcheck(
     target: Layer | Callable[..., Any] | tuple[Callable[..., Any], Callable[..., Any]],
@@ -163,6 +164,9 @@ def gradcheck(
 
     tensors, broken_by_tensors, not_analytic = _compare_tensors(problem, gradients, compare)
     broken += broken_by_tensors
+    numbers = numbers_of(target) | numbers_of(options)
+    evidence = Evidence(inputs=problem.arrays, numbers=numbers, dy=v, y=y)
+    tensors = name_errors(problem, gradients, tensors, evidence, tolerance, complex_tolerance)
     truth = {**gradients, "y": y}
     of_plain, broken_in_float32 = check_float32(problem, v, truth, isinstance(target, Layer))
     if not (training or any(isinstance(x, np.random.Generator) for x in inputs)):

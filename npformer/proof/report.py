@@ -43,6 +43,8 @@ class TensorReport:
     numeric: float  # and from the differences
     no_derivative: int  # number of entries at corners
     complex_error: float | None = None  # None where the complex step does not apply
+    kind: str = ""  # of error, such as "transposed"; "" if the gradient is right or has no such
+    pattern: str = ""  # the same as a clause, such as "backward is 3 times the derivative"
 
     def passes(self, tolerance: float, complex_tolerance: float | None) -> bool:
         """Whether differences and complex step agree with the backward pass; NaN never does."""
@@ -107,6 +109,11 @@ class GradcheckReport:
             [
                 f"gradcheck of {self.title}: {verdict}, tolerance {self.tolerance:g}",
                 *self._table(),
+                *(
+                    f"  {tensor.name}: {tensor.pattern}"
+                    for tensor in self.tensors
+                    if tensor.pattern
+                ),
                 *([f"  no complex step: {self.not_analytic}"] if self.not_analytic else []),
                 *(f"  rule broken: {rule}" for rule in self.broken_rules),
                 *map(self._line_of_twin, self.twins),

@@ -1,0 +1,163 @@
+"""A wrong constant factor in words: 3 times the derivative, and 3 is the batch size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+CLOSE = 1e-4
+"""How near a factor must be to a number to be taken for it, as a share of that number."""
+
+AXES = {
+    1: ("the length of {}",),
+    2: ("the batch size", "the number of features"),
+    3: ("the batch size", "the length", "the number of features"),
+}
+"""What the axes of the first input are called, by how many it has."""
+
+AXES_OF_IDS = {1: ("the number of ids",), 2: ("the batch size", "the length")}
+"""The same for whole numbers, such as token ids."""
+
+MOST_NAMES = 3
+"""The most sizes that are said of one factor, where several are equal."""
+
+SIMPLE = 100
+"""The largest denominator of a factor that is written as a fraction."""
+
+
+def write_factor(
+    factor: float, inputs: Mapping[str, np.ndarray], numbers: Mapping[str, float]
+) -> str:
+    """Return in words what a gradient is that is this many times the derivative.
+
+    Parameters
+    ----------
+    factor : float
+    inputs : mapping of str to array
+        All arrays of the function by name. The first is the one that has a batch axis.
+    numbers : mapping of str to float
+        Its other settings, such as dropout's p and the number of heads.
+    """
+    if math.isclose(factor, -1.0, rel_tol=CLOSE):
+        return "backward is minus the derivative: its sign is wrong"
+    sign = "minus " if factor < 0.0 else ""
+    reasons = _reasons(abs(factor), inputs, numbers)
+    if not reasons:
+        return f"backward is {sign}{_write_number(abs(factor))} the derivative"
+    meanings = " and ".join(reason.words for reason in reasons[:MOST_NAMES])
+    return f"backward is {sign}{reasons[0].written} the derivative; {meanings}"
+
+
+def is_known_factor(
+    factor: float, inputs: Mapping[str, np.ndarray], numbers: Mapping[str, float]
+) -> bool:
+    """Return whether a factor is one that has a reason: -1, 2, 1/2, or made of sizes."""
+    simple = any(math.isclose(abs(factor), known, rel_tol=1e-6) for known in (0.5, 1.0, 2.0))
+    return simple or bool(_reasons(abs(factor), inputs, numbers))
+
+
+class Reason(NamedTuple):
+    """A number that a factor may be, and why."""
+
+    number: float
+    written: str  # the number, followed by "times" or "of"
+    words: str
+
+
+def _reasons(
+    factor: float, inputs: Mapping[str, np.ndarray], numbers: Mapping[str, float]
+) -> list[Reason]:
+    """Return what explains a positive factor: the simplest kind of reason that does."""
+    for kind in _kinds_of_reasons(inputs, numbers):
+        reasons = [reason for reason in kind if math.isclose(factor, reason.number, rel_tol=CLOSE)]
+        if reasons:
+            return reasons
+    return []
+
+
+def _kinds_of_reasons(
+    inputs: Mapping[str, np.ndarray], numbers: Mapping[str, float]
+) -> Iterator[list[Reason]]:
+    """Yield reasons of one kind, the most likely kinds first."""
+    yield [reason for name, p in numbers.items() for reason in _reasons_of_dropout(name, p)]
+    for sizes in (_sizes_of_first(inputs), _other_sizes(inputs, numbers)):
+        names = [(name, n) for name, n in sizes if n > 1]
+        yield [reason for name, n in names for reason in _reasons_of_size(name, n)]
+        yield [reason for name, n in names for reason in _reasons_of_root(name, n)]
+
+
+def _reasons_of_size(name: str, n: int) -> list[Reason]:
+    words = f"{n} is {name}"
+    return [Reason(float(n), f"{n} times", words), Reason(1.0 / n, f"1/{n} of", words)]
+
+
+def _reasons_of_root(name: str, n: int) -> list[Reason]:
+    root = math.sqrt(n)
+    written, words = f"sqrt({n})", f"{n} is {name}"
+    if root == int(root):
+        written, words = f"{root:.0f}", f"{root:.0f} is the root of {n}, {name}"
+    return [Reason(root, f"{written} times", words), Reason(1.0 / root, f"1/{written} of", words)]
+
+
+def _reasons_of_dropout(name: str, p: float) -> list[Reason]:
+    """Return what factors a probability p may give."""
+    if not 0.0 < p < 1.0 or p == 0.5:
+        return []
+    value = f"{name} = {p:g}"
+    words = {
+        (1.0 - p) / p: f"that is (1 - p) / p for {value}, so 1 / p stands for 1 / (1 - p)",
+        1.0 - p: f"that is 1 - p for {value}, so 1 / (1 - p) is missing",
+        1.0 / (1.0 - p): f"that is 1 / (1 - p) for {value}, which is there once too often",
+        p: f"that is {name}",
+        1.0 / p: f"that is 1 / {name} for {value}",
+    }
+    return [Reason(number, _write_number(number), words[number]) for number in words]
+
+
+def _sizes_of_first(inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[str, int]]:
+    """Yield the sizes of the first input, their products, and how they are called."""
+    for name, array in inputs.items():
+        table = AXES if array.dtype.kind == "f" else AXES_OF_IDS
+        names = [text.format(name) for text in table.get(array.ndim, ())]
+        names = names or [f"{name}.shape[{axis}]" for axis in range(array.ndim)]
+        yield from _products(names, array.shape)
+        return
+
+
+def _products(names: Sequence[str], shape: Sequence[int]) -> Iterator[tuple[str, int]]:
+    for count in range(1, len(shape) + 1):
+        for axes in combinations(range(len(shape)), count):
+            product = math.prod(shape[axis] for axis in axes)
+            if count == 1 or all(shape[axis] > 1 for axis in axes):
+                yield " times ".join(names[axis] for axis in axes), product
+
+
+def _other_sizes(
+    inputs: Mapping[str, np.ndarray], numbers: Mapping[str, float]
+) -> Iterator[tuple[str, int]]:
+    """Yield the sizes of all inputs but the first, and the whole numbers among the settings."""
+    for name, array in list(inputs.items())[1:]:
+        for axis, n in enumerate(array.shape):
+            yield f"{name}.shape[{axis}]", n
+        if array.ndim > 1:
+            yield f"the number of entries of {name}", array.size
+        if array.dtype.kind == "b":
+            yield f"the number of entries that {name} keeps", int(array.sum())
+    for name, number in numbers.items():
+        if number == int(number):
+            yield name, int(number)
+
+
+def _write_number(factor: float) -> str:
+    """Return a factor as a fraction, if it is a simple one, followed by "times" or "of"."""
+    fraction = Fraction(factor).limit_denominator(SIMPLE)
+    if not math.isclose(factor, float(fraction), rel_tol=1e-6) or fraction == 0:
+        return f"{factor:.6g} times"
+    if fraction.denominator == 1:
+        return f"{fraction.numerator} times"
+    return f"{fraction} of" if factor < 1.0 else f"{factor:.6g} times"
