@@ -374,3 +374,11 @@ def test_the_report_of_a_layer_covers_every_parameter(rng):
     report = gradcheck(layer, rng.normal(size=(2, 3, 4)))
     assert {t.name for t in report.tensors} == {"x", *layer.parameters()}
     assert {t.checked for t in report.tensors if t.name.endswith("weight")} == {"8 directions"}
+
+
+def test_a_transposed_gradient_fails_where_x_is_drawn_with_the_seed_of_v():
+    """With v = x it is x^T x, which is symmetric."""
+    x, W = np.random.default_rng(0).normal(size=(6, 4)), np.eye(4)
+    transposed = linear_but(lambda dx, dW: (dx, dW.T))
+    report = refused(transposed, x, W)
+    assert report.tensors[1].kind == "transposed"
