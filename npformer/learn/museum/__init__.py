@@ -21,6 +21,8 @@ from typing import Any
 
 from npformer.learn.museum import (  # noqa: F401 - their bugs
     files,
+    gradient_tests,
+    hand_written_layers,
     invariants,
     invariants_of_training,
     invariants_of_writers,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from npformer.layers import GELU, Dropout, LayerNorm, Sequential
+from npformer.layers import GELU, Dropout, LayerNorm, Linear, Sequential
 from npformer.learn.museum.attention_by import AttentionBy, with_softmax
 from npformer.learn.museum.probes import WIDTH, report_of, small
 from npformer.mixers import Mixer
@@ -124,6 +124,8 @@ class Bug:
                 model.embed.tokens = tokens
             case GELU():
                 block.feed_forward.activation = thing
+            case Linear():
+                block.feed_forward.expand = thing
             case Mixer():
                 block.mixer = thing
             case EncoderBlock():

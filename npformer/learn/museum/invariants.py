@@ -21,7 +21,7 @@ import scipy.special
 
 from npformer import functional as F
 from npformer.core import Context, Layer
-from npformer.layers import GELU, Dropout, LayerNorm
+from npformer.layers import GELU, Dropout, LayerNorm, Linear, TokenDropout
 from npformer.learn.museum.attention_by import Pair
 from npformer.learn.museum.probes import (
     TOKENS,
@@ -53,6 +53,32 @@ def gradient_of_layer_norm(layer: Layer) -> None:
     for norm in copy.deepcopy(layers_in(layer, LayerNorm)):
         norm.gamma.value[...] = 1.5 + draw(*norm.gamma.shape, seed=1)
         gradcheck(norm, draw(3, norm.gamma.size))
+
+
+def gradient_of_a_linear_map(layer: Layer) -> None:
+    """A linear map's backward pass is the derivative of its forward pass."""
+    for linear in layers_in(layer, Linear):
+        gradcheck(linear, draw(3, linear.weight.shape[0]))
+
+
+def gradient_of_an_activation(layer: Layer) -> None:
+    """GELU's backward pass is the derivative of its forward pass."""
+    for gelu in layers_in(layer, GELU):
+        gradcheck(gelu, draw(3, 4))
+
+
+def gradient_of_attention(layer: Layer) -> None:
+    """A mixer's backward pass is right for queries, keys and values, with and without `causal`."""
+    for mixer in copy.deepcopy(averaging_mixers(layer)):
+        for causal in (True, False):
+            mixer.causal = causal
+            gradcheck(mixer, draw(2, 5, WIDTH), max_entries=8)
+
+
+def gradient_of_a_block(layer: Layer) -> None:
+    """A block's backward pass is the derivative of its forward pass, as a whole."""
+    for block in layers_in(layer, EncoderBlock):
+        gradcheck(block, TOKENS, max_entries=8)
 
 
 def gradient_of_dropout_at_evaluation(layer: Layer) -> None:
@@ -109,6 +135,26 @@ def queries_ask_and_keys_answer(pair: Pair) -> None:
     assert moved[1] > 1e-3, "the query changed but its row of the result did not"
     np.testing.assert_array_equal(moved[[0, 2, 3]], 0.0)
     assert attention(query[:2], key, value)[0].shape == (2, 2)
+
+
+def scores_have_variance_1(layer: Layer) -> None:
+    """Scores of queries and keys whose entries are normal, of variance 1, have variance 1.
+
+    The scores are seen by what softmax makes of them: log weights differ as scores do.
+    """
+    for mixer in copy.deepcopy(layers_in(layer, Attention)):
+        mixer.causal = False
+        length = WIDTH // mixer.n_heads
+        inverse = np.linalg.pinv(draw(length, WIDTH))  # of the tokens in `weights_of`
+        variances = []
+        for seed in range(1, 101):
+            queries_and_keys = draw(2, length, WIDTH, seed=seed)
+            for linear, rows in zip((mixer.query, mixer.key), queries_and_keys, strict=True):
+                linear.weight.value[...] = inverse @ rows
+                if linear.bias is not None:
+                    linear.bias.value[...] = 0.0
+            variances.append(np.log(weights_of(mixer)).var(axis=-1, ddof=1).mean())
+        np.testing.assert_allclose(np.mean(variances), 1.0, atol=0.2)
 
 
 def attention_without_positions_knows_no_order(layer: Layer) -> None:
@@ -168,6 +214,32 @@ def dropout_does_nothing_at_evaluation(layer: Layer) -> None:
         copied.rate = 0.0
     y, expected = (one.forward(TOKENS, Context())[0] for one in (layer, without))
     np.testing.assert_array_equal(y, expected)
+
+
+def dropout_keeps_the_mean(layer: Layer) -> None:
+    """In training, dropout's result has the mean of its input, at any rate."""
+    ones = np.ones((100, 1000))
+    for dropout in copy.deepcopy(layers_in(layer, Dropout)):
+        if isinstance(dropout, TokenDropout):  # it does not scale
+            continue
+        for rate in (0.1, 0.3):
+            dropout.rate = rate
+            generator = np.random.default_rng(0)
+            y, _ = dropout.forward(ones, Context(training=True, generator=generator))
+            np.testing.assert_allclose(y.mean(), 1.0, atol=0.02, err_msg=f"rate {rate}")
+
+
+def a_norm_is_of_one_token(layer: Layer) -> None:
+    """Layer norm of a token depends on that token alone, whatever the axes of x are.
+
+    There are three axes, with as many sequences or tokens as features, and with other numbers.
+    """
+    for norm in layers_in(layer, LayerNorm):
+        width = norm.gamma.value.size
+        for shape in ((2, 5, width), (3, width, width), (width, 3, width)):
+            x = draw(*shape)
+            token_alone = norm(x[1, 2])
+            np.testing.assert_allclose(norm(x)[1, 2], token_alone, rtol=1e-12, err_msg=f"{shape}")
 
 
 def a_constant_row_is_finite(layer: Layer) -> None:

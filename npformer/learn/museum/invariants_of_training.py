@@ -1,9 +1,13 @@
-"""Invariants of losses, tables and optimizers: see `npformer.learn.museum.invariants`."""
+"""Invariants of losses, tables, optimizers and tests: see `npformer.learn.museum.invariants`."""
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.special
 
-from npformer.core import Layer
+from npformer import functional as F
+from npformer.core import Array, Layer
 from npformer.learn.museum.attention_by import Pair
 from npformer.learn.museum.losses import EQUAL_LOGITS, LABELS, LOGITS, SURE_OF_A_MISTAKE
 from npformer.learn.museum.tables import IDS
@@ -95,3 +99,45 @@ def a_missing_gradient_is_refused(kind: type[Adam]) -> None:
     except (KeyError, TypeError, ValueError):
         return
     raise AssertionError("W_q has no gradient: that of Wq was left out, and the step went on")
+
+
+# Tests --------------------------------------------------------------------------------------------
+
+
+def a_test_fails_where_a_gradient_is_wrong(test: Callable[[Pair], None]) -> None:
+    """A test of gradients passes on right code, and fails wherever one gradient is twice too large.
+
+    The code is a feed-forward network with a residual connection and a layer norm.
+    """
+    test((_normed_network, _normed_network_backward))
+    for i, name in enumerate(("x", "W1", "W2")):
+
+        def broken_backward(dy: Array, cache: Any, wrong: int = i) -> tuple[Array, ...]:
+            gradients = [*_normed_network_backward(dy, cache)]
+            gradients[wrong] = 2.0 * gradients[wrong]
+            return tuple(gradients)
+
+        try:
+            test((_normed_network, broken_backward))
+        except AssertionError:
+            continue
+        raise AssertionError(f"the gradient of {name} is twice too large, and the test passes")
+
+
+def _normed_network(x: Array, W1: Array, W2: Array) -> tuple[Array, Any]:
+    """y = layer_norm(x + relu(x W1) W2)."""
+    hidden, hidden_cache = F.linear(x, W1)
+    active, active_cache = F.relu(hidden)
+    update, update_cache = F.linear(active, W2)
+    y, norm_cache = F.layer_norm(x + update, np.ones(x.shape[-1]), np.zeros(x.shape[-1]))
+    return y, (hidden_cache, active_cache, update_cache, norm_cache)
+
+
+def _normed_network_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
+    """dx, dW1 and dW2."""
+    hidden_cache, active_cache, update_cache, norm_cache = cache
+    dsum, *_ = F.layer_norm_backward(dy, norm_cache)
+    dactive, dW2 = F.linear_backward(dsum, update_cache)
+    dhidden = F.relu_backward(dactive, active_cache)
+    dx, dW1 = F.linear_backward(dhidden, hidden_cache)
+    return dsum + dx, dW1, dW2

@@ -2,6 +2,7 @@
 
 # ruff: noqa: D102 -- forward and backward are documented in Layer
 
+import math
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,25 @@ def softmax_that_guesses_its_axis(
     if axis is None:
         axis = 0 if x.ndim in (1, 3) else 1
     return F.softmax(x, axis, mask)
+
+
+@softmax(36, *GRADIENT, "gradient_of_softmax")
+def softmax_with_its_diagonal(x: Array, **settings: Any) -> tuple[Array, Any]:
+    """The backward pass of softmax is y (1 - y), the derivative of each entry by itself.
+
+    Who: 2 of 26 public hand-written NumPy Transformers. It is the derivative of the sigmoid.
+    Why: Every y_j depends on every x_i, through the sum of all exponentials. The derivatives are
+    y_j ([i = j] - y_i): y_i (1 - y_i) is the diagonal, and the rest is missing.
+    Cost: The gradients of queries and keys have another direction. Training goes on, by the values.
+    Caught: Gradient checks.
+    """
+    return F.softmax(x, **settings)
+
+
+def softmax_with_its_diagonal_backward(dy: Array, cache: Any) -> Array:
+    """Gradient of softmax, without what other entries contribute."""
+    y, *_ = cache
+    return dy * y * (1.0 - y)
 
 
 @attention(7, *GRADIENT, "queries_ask_and_keys_answer")
@@ -115,6 +135,58 @@ def attention_with_the_mask_turned_round(
     """
     mask = None if mask is None else ~mask
     return F.scaled_dot_product_attention(query, key, value, mask, causal)
+
+
+@attention_layer(40, *GRADIENT, "gradient_of_attention")
+def attention_that_masks_its_keys_twice(
+    query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
+) -> tuple[Array, Any]:
+    """The backward pass gives a key nothing from the queries behind it.
+
+    Who: At least one of 26 public hand-written NumPy Transformers. The causal mask is applied once
+    more, to the transposed gradient of the scores.
+    Why: dK = dS^T Q / sqrt(d). In causal attention key j is seen by the queries from j on, so that
+    dS^T has its numbers above the diagonal. A mask that keeps those below leaves the diagonal.
+    Cost: Earlier tokens get nothing through their keys: they do not learn to be found.
+    Caught: Gradient checks, of more than one token.
+    """
+    return F.scaled_dot_product_attention(query, key, value, mask, causal)
+
+
+def attention_that_masks_its_keys_twice_backward(
+    dy: Array, cache: Any
+) -> tuple[Array, Array, Array]:
+    """Gradient of attention, with the lower triangle of dS^T for the keys."""
+    scores_cache, average_cache = cache
+    dscores, dvalue = F.average_backward(dy, average_cache)
+    dquery, _ = F.attention_scores_backward(dscores, scores_cache)
+    dkey_scores = np.tril(dscores.swapaxes(-1, -2)).swapaxes(-1, -2)
+    _, dkey = F.attention_scores_backward(dkey_scores, scores_cache)
+    return dquery, dkey, dvalue
+
+
+@attention_layer(42, "scores_have_variance_1")
+def attention_without_a_scale(
+    query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
+) -> tuple[Array, Any]:
+    """Scores are not divided by the root of d_head.
+
+    Who: Someone who writes softmax(Q K^T) V first, to see whether it runs.
+    Why: The product of two rows of d_head independent numbers of variance 1 has variance d_head.
+    Divided by sqrt(d_head), it has variance 1, whatever d_head is.
+    Cost: With 64 features in a head, scores differ by 8 and more: the softmax takes a single token,
+    and gives its scores no gradient.
+    Caught: The variance of the scores of normal queries and keys. No gradient check, because the
+    backward pass leaves the root out too.
+    """
+    root = math.sqrt(query.shape[-1])
+    return F.scaled_dot_product_attention(query * root, key, value, mask, causal)
+
+
+def attention_without_a_scale_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
+    """Gradient of attention whose queries were multiplied by the root."""
+    dquery, dkey, dvalue = F.scaled_dot_product_attention_backward(dy, cache)
+    return dquery * math.sqrt(dquery.shape[-1]), dkey, dvalue
 
 
 @bug(20, *GRADIENT, "attention_without_positions_knows_no_order")

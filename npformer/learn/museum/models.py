@@ -4,7 +4,7 @@
 
 from typing import Any
 
-from npformer.core import Array, Context
+from npformer.core import Array, Context, Gradients
 from npformer.learn.museum.table import GRADIENT, bug
 from npformer.models import Encoder, EncoderBlock, EncoderConfig
 
@@ -61,3 +61,51 @@ class BlockWithOneResidual(EncoderBlock):
         z, z_drop_cache = self.feed_forward_dropout.forward(z, context)
         x, z_norm_cache = self.feed_forward_norm.forward(residual + z, context)
         return x, ((y_cache, drop_cache, norm_cache), (z_cache, z_drop_cache, z_norm_cache))
+
+
+@bug(31, *GRADIENT, "gradient_of_a_block")
+class BlockThatForgetsItsResidual(EncoderBlock):
+    """The backward pass of a block goes through the feed-forward network, and not around it.
+
+    Who: 4 of 26 public hand-written NumPy Transformers leave a residual connection out of the
+    backward pass, or send it through the norm.
+    Why: h is used twice in h + feed_forward(h). Its gradient is dsum, from the first term, and the
+    network's backward pass of dsum, from the second.
+    Cost: What the residual connection is for: gradients that reach the first block as they are. In
+    a deep model they vanish.
+    Caught: Gradient checks of a block. Each of its layers alone is right.
+    """
+
+    def backward(self, dz: Array, cache: Any, gradients: Gradients) -> Array:
+        (mixer_cache, drop_cache, norm_cache), network_caches = cache
+        network_cache, network_drop_cache, network_norm_cache = network_caches
+        dsum = self.feed_forward_norm.backward(dz, network_norm_cache, gradients)
+        dy = self.feed_forward_dropout.backward(dsum, network_drop_cache, gradients)
+        dx = self.feed_forward.backward(dy, network_cache, gradients)
+        dsum = self.mixer_norm.backward(dx, norm_cache, gradients)
+        dy = self.mixer_dropout.backward(dsum, drop_cache, gradients)
+        return dsum + self.mixer.backward(dy, mixer_cache, gradients)
+
+
+@bug(31, *GRADIENT, "gradient_of_a_block", config={"norm": "pre"})
+class BlockThatNormsItsResidual(EncoderBlock):
+    """The backward pass of a pre-norm block sends the residual's gradient through the norm.
+
+    Who: 4 of 26 public hand-written NumPy Transformers do this, or leave a residual connection out
+    of the backward pass.
+    Why: In z = h + feed_forward(norm(h)), the first h passes no norm, so that its gradient is dz.
+    Only what comes back from the network passes the norm's backward pass.
+    Cost: The norm's backward pass removes the mean and the part along its output, of the gradient
+    that should pass unchanged. Stacked blocks remove more and more.
+    Caught: Gradient checks of a block. Each of its layers alone is right.
+    """
+
+    def backward(self, dz: Array, cache: Any, gradients: Gradients) -> Array:
+        (mixer_cache, drop_cache, norm_cache), network_caches = cache
+        network_cache, network_drop_cache, network_norm_cache = network_caches
+        dy = self.feed_forward_dropout.backward(dz, network_drop_cache, gradients)
+        dy = self.feed_forward.backward(dy, network_cache, gradients)
+        dx = self.feed_forward_norm.backward(dz + dy, network_norm_cache, gradients)
+        dy = self.mixer_dropout.backward(dx, drop_cache, gradients)
+        dy = self.mixer.backward(dy, mixer_cache, gradients)
+        return self.mixer_norm.backward(dx + dy, norm_cache, gradients)

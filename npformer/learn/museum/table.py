@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from npformer import functional as F
-from npformer.layers import GELU, Dropout, LayerNorm, Sequential, Tanh
+from npformer.layers import GELU, Dropout, LayerNorm, Linear, Sequential, Tanh
 from npformer.learn.museum.attention_by import AttentionBy, Pair
 from npformer.learn.museum.bug import Bug, Source, backward_of
 from npformer.learn.museum.probes import TOKENS, small
@@ -38,6 +38,7 @@ BUILDERS: dict[type, Callable[..., Any]] = {
     LayerNorm: layer_norm,
     Dropout: lambda kind, config, **_: kind(config.dropout or 0.5),
     GELU: lambda kind, **_: kind(),
+    Linear: lambda kind, config, **drawn: kind(config.d_model, config.d_ff, **drawn),
     Attention: lambda kind, config, **drawn: kind(config.d_model, config.n_heads, **drawn),
     Fourier: lambda kind, **_: kind(padding="refuse"),
     EncoderBlock: lambda kind, **settings: kind(**settings),

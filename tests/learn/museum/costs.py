@@ -154,5 +154,12 @@ COSTS: dict[str, Callable[[Bug], str]] = {
     "embedding_that_averages": gradient_error,
     "cross_entropy_that_looks_for_its_target": gradient_error,
     "TiedOutputThatAddsNothing": gradient_error,
+    "BlockThatForgetsItsResidual": gradient_error,
+    "BlockThatNormsItsResidual": gradient_error,
+    "LinearThatReshapesItsGradient": gradient_error,
+    "softmax_with_its_diagonal": gradient_error,
+    "GELUThatKeepsItsResult": gradient_error,
+    "attention_that_masks_its_keys_twice": gradient_error,
+    "attention_without_a_scale": in_the_output,
 }
 """What to measure, by the name of the bug; the others have no number."""

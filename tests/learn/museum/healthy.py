@@ -10,7 +10,8 @@ import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
 from npformer.layers.state import State
-from npformer.learn.museum.attention_by import RIGHT, AttentionBy
+from npformer.learn.museum.attention_by import RIGHT, AttentionBy, Pair
+from npformer.learn.museum.gradient_tests import SHAPES, check_at_drawn_values
 from npformer.learn.museum.probes import N_HEADS, WIDTH, small
 from npformer.mixers import (
     MIXERS,
@@ -21,7 +22,7 @@ from npformer.mixers import (
     MixerSettings,
 )
 from npformer.models import EncoderBlock
-from npformer.proof.cases.case import SEEDED
+from npformer.proof.cases.case import SEEDED, draw
 from npformer.proof.report import GradcheckReport
 from npformer.tasks.estimators.text_writer import windows
 
@@ -80,6 +81,11 @@ def cross_entropy() -> list[Any]:
 
     backward = F.softmax_cross_entropy_backward
     return [(F.softmax_cross_entropy, backward), (weigh_classes, backward)]
+
+
+def gradcheck_of_network(pair: Pair) -> None:
+    """Check a pair of x, W1 and W2 with gradcheck."""
+    nf.gradcheck(pair, *(draw(*shape, seed=seed) for seed, shape in enumerate(SHAPES)))
 
 
 def averaging_weights(x: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -156,6 +162,16 @@ HEALTHY = {
     "a_cache_changes_no_turned_token": lambda: [GeneralAttention, BlockwiseAttention],
     "rotary_pairs_are_halves": lambda: [GeneralAttention, BlockwiseAttention],
     "padding_of_a_memory_changes_nothing": lambda: [L.CrossAttention, L.BlockwiseCrossAttention],
+    "gradient_of_a_linear_map": lambda: [L.Linear(3, 5, **SEEDED), nf.Encoder(small(), **SEEDED)],
+    "gradient_of_an_activation": lambda: [L.GELU(), L.GELU("tanh")],
+    "gradient_of_attention": averaging,
+    "gradient_of_a_block": blocks,
+    "dropout_keeps_the_mean": lambda: [L.Dropout(0.5), with_dropout()],
+    "a_norm_is_of_one_token": layer_norms,
+    "scores_have_variance_1": lambda: [
+        BlockwiseAttention(WIDTH, N_HEADS, **SEEDED),
+        *(Attention(WIDTH, n_heads, **SEEDED) for n_heads in (1, 2, 4)),
+    ],
     "gradient_of_cross_entropy": cross_entropy,
     "a_gradient_is_p_minus_target": cross_entropy,
     "a_loss_and_its_gradient_share_a_count": cross_entropy,
@@ -166,6 +182,7 @@ HEALTHY = {
     ],
     "each_step_of_adam_is_lr_long": lambda: [nf.Adam],
     "a_missing_gradient_is_refused": lambda: [nf.Adam, nf.SGD],
+    "a_test_fails_where_a_gradient_is_wrong": lambda: [check_at_drawn_values, gradcheck_of_network],
     "gradients_are_checked_in_earnest": lambda: [files("tests", "examples", "npformer")],
 }
 """Name of an invariant -> () -> things that must pass it."""

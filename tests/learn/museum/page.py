@@ -85,6 +85,7 @@ CHAPTERS = {
     "functional.scaled_dot_product_attention": ("attention", "attention_backward"),
     "layers.Dropout": ("dropout", "dropout_backward"),
     "layers.LayerNorm": ("layer_norm", "layer_norm_backward"),
+    "layers.Linear": ("linear", "linear_backward"),
     "layers.GELU": ("activations", "gelu_backward"),
     "mixers.Attention": ("attention", "multi_head_backward"),
     "mixers.GeneralAttention": ("rotary", "rotary_backward"),
