@@ -29,6 +29,7 @@ class Probe:
     floor: float  # errors are relative to the largest derivative, but at least to this
     tolerance: float
     complex_tolerance: float | None  # None skips the complex step
+    step: float = STEP
     not_analytic: str = ""  # why there is no complex step
 
     def __post_init__(self) -> None:
@@ -61,7 +62,7 @@ class Probe:
         self, checked: str, units: list[np.ndarray], indices: np.ndarray | None = None
     ) -> TensorReport:
         if not units:
-            return TensorReport(self.name, self.array.shape, checked, 0.0, None, 0.0, 0.0, 0)
+            return TensorReport(self.name, self.array.shape, checked, 0.0, None, 0.0, 0.0, 0, 0.0)
         analytic = np.array([(self.gradient * u).sum() for u in units])
         numeric, corners, errors, scale = self._differences(units, analytic)
         if corners.sum() > 1:
@@ -89,6 +90,7 @@ class Probe:
             analytic=float(analytic[worst]),
             numeric=float(numeric[worst]),
             no_derivative=int(corners.sum()),
+            largest=float(np.abs([analytic, numeric]).max()),
             complex_error=None if complex_errors is None else float(complex_errors.max()),
         )
 
@@ -152,8 +154,9 @@ class Probe:
             return None
         return exact
 
-    def _slopes(self, u: np.ndarray, h: float = STEP) -> Slopes:
-        """Return the slopes of L along u from below and from above, each over a step h."""
+    def _slopes(self, u: np.ndarray, shrink: float = 1.0) -> Slopes:
+        """Return the slopes of L along u from below and from above, each over a smaller step."""
+        h = self.step / shrink
 
         def f() -> Any:
             return self.problem.forward()[0]
@@ -187,7 +190,7 @@ class Probe:
         gap, numeric = slopes.gap, slopes.central
         size = float(np.abs(self.array).max(initial=0.0))
         for shrink in (8.0, 64.0, *([1.0 / size] if 0.0 < size < 1.0 / 64.0 else [])):
-            closer = self._slopes(u, STEP / shrink)
+            closer = self._slopes(u, shrink)
             if np.isnan(closer).any():  # the step is lost in the rounding of x
                 continue
             if abs(analytic - closer.central) / scale <= self.tolerance:

@@ -17,8 +17,7 @@ which runs in its place, is compared with it in float64 and in float32.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -27,29 +26,27 @@ import numpy as np
 from npformer.core import Context, Layer, checks
 from npformer.core.dispatch import faster
 from npformer.core.inputs import check_inputs, inputs_of_arrays, within
-from npformer.proof.evidence import Evidence
-from npformer.proof.finite_differences import Probe
-from npformer.proof.naming import name_errors, numbers_of
-from npformer.proof.problem import Problem, layer_problem, pair_problem
+from npformer.proof.blind_spots import coinciding_sizes
+from npformer.proof.comparison import Comparison, Settings
+from npformer.proof.foreign.check import check_foreign
+from npformer.proof.naming import numbers_of
+from npformer.proof.pairs import GENERATORS, has_backward, pair_problem
+from npformer.proof.problem import Problem, layer_problem
 from npformer.proof.report import (
     COMPLEX_TOLERANCE,
     TOLERANCE,
     GradcheckError,
     GradcheckReport,
-    TensorReport,
 )
 from npformer.proof.results import Results, check_float32
 from npformer.proof.rules import check_call, check_rules
 from npformer.proof.twincheck import TwinReport, check_twin
 
-STREAM = b"gradcheck"
-"""Makes v differ from what default_rng(seed) draws: it may be x. With v = x the gradient of W in
-x W is x^T x, which is symmetric, and its transpose would pass."""
-
 
 def gradcheck(
-    target: Layer | Callable[..., Any] | tuple[Callable[..., Any], Callable[..., Any]],
+    target: Any,
     *inputs: Any,
+    params: Mapping[str, str] | None = None,
     wrt: Sequence[str] | None = None,
     mask: Any = None,
     types: Any = None,
@@ -118,6 +115,13 @@ def gradcheck(
     with three token types and repeated ids; in training with p other than 0.5. A gradient that is
     wrong by less than `tolerance` passes where there is no complex step.
 
+    Sizes that coincide hide which of them a pass uses: a layer norm that divides by batch times
+    length is right at (2, 4, 8) and wrong at (2, 5, 8). Equal values hide which of them it reads.
+    The report has a note where sizes coincide. Where a derivative is 0 in each entry, any multiple
+    of it would pass, so it is compared at other values, too, and the report says so. And a forward
+    pass that computes the wrong function, with the right gradient of that function, always passes:
+    compare its output with a formula.
+
     None as a gradient passes if y does not depend on that array.
 
     Examples
@@ -128,122 +132,95 @@ def gradcheck(
     >>> nf.gradcheck(nf.functional.linear, x, W, b).passed
     True
     """
-    checks.positive("directions", directions)
-    checks.whole("max_entries", max_entries, at_least=0)
-    checks.whole("seed", seed, at_least=0)
-    checks.flag("training", training)
-    checks.number("tolerance", tolerance, above=0.0)
-    tolerance = float(tolerance)
-    if complex_tolerance is not None:
-        checks.number("complex_tolerance", complex_tolerance, above=0.0)
-        complex_tolerance = float(complex_tolerance)
-
-    def new_context() -> Context:
-        generator = np.random.default_rng(seed) if training else None
-        return within(checked, Context(training=training, generator=generator))
-
-    if isinstance(target, Layer):
-        _require_layer_arguments(target, inputs, wrt, options)
-        mask, types = deepcopy((mask, types))  # a layer that changes them changes copies
-        checked = check_inputs(inputs_of_arrays(target, inputs, mask, types))
-        problem = layer_problem(target, inputs, new_context)
-    else:
-        of_tokens = {"mask": mask, "types": types}
-        options |= {name: array for name, array in of_tokens.items() if array is not None}
-        problem = pair_problem(target, inputs, options, wrt)
-    if not problem.arrays:
-        raise TypeError(
-            f"{problem.title} was given no float64 array and has no parameters; expected an array "
-            "to differentiate. If x holds whole numbers by mistake, write x.astype('float64')"
-        )
-
-    rng = np.random.default_rng([seed, *STREAM])
-    v = _draw_v(problem, rng)
-    y, gradients, broken = check_rules(problem, v)
-    floor = _smallest_scale(y, gradients)
-
-    def compare(name: str, gradient: np.ndarray) -> tuple[TensorReport, bool, str]:
-        probe = Probe(problem, name, gradient, y, v, floor, tolerance, complex_tolerance)
-        tensor = probe.check(rng, max_entries, directions)
-        return tensor, tensor.passes(tolerance, complex_tolerance), probe.not_analytic
-
-    tensors, broken_by_tensors, not_analytic = _compare_tensors(problem, gradients, compare)
-    broken += broken_by_tensors
-    numbers = numbers_of(target) | numbers_of(options)
-    evidence = Evidence(inputs=problem.arrays, numbers=numbers, dy=v, y=y)
-    tensors = name_errors(problem, gradients, tensors, evidence, tolerance, complex_tolerance)
-    truth = {**gradients, "y": y}
-    of_plain, broken_in_float32 = check_float32(problem, v, truth, isinstance(target, Layer))
-    if not (training or any(isinstance(x, np.random.Generator) for x in inputs)):
-        broken += broken_in_float32  # a generator may draw other numbers in float32
-    twins: list[TwinReport] = []
-    if isinstance(target, Layer):
-        if not training:
-            broken += check_call(target, inputs, y, mask=mask, types=types)
-        twins, broken_by_twin = _compare_twin(target, inputs, new_context, v, truth, of_plain)
-        broken += broken_by_twin
-    report = GradcheckReport(
-        title=problem.title,
-        tensors=tensors,
-        broken_rules=broken,
+    settings = Settings(
+        seed=seed,
         tolerance=tolerance,
         complex_tolerance=complex_tolerance,
-        not_analytic=not_analytic,
-        twins=tuple(twins),
+        max_entries=max_entries,
+        directions=directions,
     )
+    checks.flag("training", training)
+    if isinstance(target, Layer):
+        _require_layer_arguments(target, inputs, wrt, params, options)
+        report = _check_layer(target, inputs, mask, types, training, settings)
+    else:
+        options = _without_none({"mask": mask, "types": types}) | options
+        if has_backward(target):
+            report = _check_pair(target, inputs, options, wrt, settings)
+        else:
+            report = check_foreign(target, inputs, options, params, wrt, training, settings)
     if not report.passed:
         raise GradcheckError(report)
     return report
 
 
-def _draw_v(problem: Problem, rng: np.random.Generator) -> np.ndarray:
-    """Return the random v in L = sum(y * v)."""
-    v = np.asarray(rng.normal(size=np.shape(problem.forward()[0])))
-    if v.size == 0:
-        raise ValueError(
-            f"{problem.title} returned shape {v.shape}, so there is nothing to check; expected at "
-            "least one sample"
-        )
-    return v
+def _check_layer(
+    layer: Layer, inputs: tuple[Any, ...], mask: Any, types: Any, training: bool, settings: Settings
+) -> GradcheckReport:
+    """Check a layer, the rules of its protocol, and its fast twin."""
+    mask, types = deepcopy((mask, types))  # a layer that changes them changes copies
+    checked_inputs = check_inputs(inputs_of_arrays(layer, inputs, mask, types))
+
+    def new_context() -> Context:
+        generator = np.random.default_rng(settings.seed) if training else None
+        return within(checked_inputs, Context(training=training, generator=generator))
+
+    numbers = numbers_of(layer)
+    problem = layer_problem(layer, inputs, new_context)
+    _require_arrays(problem, inputs)
+    comparison = Comparison(problem, settings)
+    y, gradients, broken = check_rules(problem, comparison.v)
+    comparison.run(y, gradients, numbers)
+    broken += comparison.broken_by_pair()
+    truth = {**gradients, "y": y}
+    of_plain, broken_in_float32 = check_float32(problem, comparison.v, truth, is_layer=True)
+    if not training:  # a generator may draw other numbers in float32
+        broken += broken_in_float32
+        broken += check_call(layer, inputs, y, mask=mask, types=types)
+    twins, broken_by_twin = _compare_twin(layer, inputs, new_context, comparison.v, truth, of_plain)
+    broken += broken_by_twin
+    comparison.notes += coinciding_sizes({name: problem.arrays[name] for name in problem.inputs})
+    return comparison.report(broken, twins=tuple(twins))
 
 
-def _smallest_scale(y: np.ndarray, gradients: Results) -> float:
-    """Return the least that an error is measured against.
+def _check_pair(
+    target: Any,
+    inputs: tuple[Any, ...],
+    options: dict[str, Any],
+    wrt: Sequence[str] | None,
+    settings: Settings,
+) -> GradcheckReport:
+    """Check a pair of functions, and the rules of its protocol."""
+    numbers = numbers_of(target) | numbers_of(options)
+    problem = pair_problem(target, inputs, options, wrt)
+    _require_arrays(problem, inputs)
+    comparison = Comparison(problem, settings)
+    y, gradients, broken = check_rules(problem, comparison.v)
+    comparison.run(y, gradients, numbers)
+    broken += comparison.broken_by_pair()
+    truth = {**gradients, "y": y}
+    _, broken_in_float32 = check_float32(problem, comparison.v, truth, is_layer=False)
+    if not any(isinstance(x, GENERATORS) for x in inputs):  # they may draw other numbers in float32
+        broken += broken_in_float32
+    comparison.notes += coinciding_sizes({name: problem.arrays[name] for name in problem.inputs})
+    return comparison.report(broken)
 
-    If a gradient is exactly 0, its difference is only rounding, about eps |y| / h. So errors are
-    also measured against the other tensors' gradients and against y.
-    """
-    largest = max((np.abs(g).max(initial=0.0) for g in gradients.values()), default=0.0)
-    return float(max(1e-3 * largest, 1e-4 * np.abs(y).max(initial=0.0)))
+
+def _require_arrays(problem: Problem, inputs: tuple[Any, ...]) -> None:
+    """Raise TypeError if there is nothing to differentiate with respect to."""
+    if problem.arrays:
+        return
+    advice = "If x holds whole numbers by mistake, write x.astype('float64')"
+    if any(isinstance(x, (list, tuple)) for x in inputs):
+        advice = "A list is not an array: write np.array(x, dtype='float64')"
+    raise TypeError(
+        f"{problem.title} was given no float64 array and has no parameters; expected an array "
+        f"to differentiate. {advice}"
+    )
 
 
-def _compare_tensors(
-    problem: Problem,
-    gradients: Results,
-    compare: Callable[[str, np.ndarray], tuple[TensorReport, bool, str]],
-) -> tuple[list[TensorReport], list[str], str]:
-    """Compare all gradients with differences; None is compared as zeros.
-
-    `compare` returns, of a name and a gradient, the report, whether it passes, and why there is no
-    complex step. Returns the reports, the broken rules, and why there is no complex step.
-    """
-    tensors: list[TensorReport] = []
-    broken: list[str] = []
-    not_analytic = ""
-    for name, array in problem.arrays.items():
-        gradient = gradients.get(name, np.zeros(array.shape))
-        if gradient.shape != array.shape:
-            broken.append(f"the gradient of {name} has shape {gradient.shape}, not {array.shape}")
-            continue
-        tensor, passes, reason = compare(name, gradient)
-        if name not in gradients and not passes:  # y depends on it
-            broken.append(f"the backward pass returned None as the gradient of {name}")
-            continue
-        tensors.append(tensor)
-        not_analytic = not_analytic or reason
-    if tensors and all(tensor.no_derivative == math.prod(tensor.shape) for tensor in tensors):
-        broken.append("nothing was checked: no entry has a derivative. Pass other values")
-    return tensors, broken, not_analytic
+def _without_none(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _compare_twin(
@@ -265,7 +242,11 @@ def _compare_twin(
 
 
 def _require_layer_arguments(
-    layer: Layer, inputs: tuple[Any, ...], wrt: Sequence[str] | None, options: dict[str, Any]
+    layer: Layer,
+    inputs: tuple[Any, ...],
+    wrt: Sequence[str] | None,
+    params: Mapping[str, str] | None,
+    options: dict[str, Any],
 ) -> None:
     if len(inputs) != (n := layer.n_inputs):
         inputs_passed = f"{len(inputs)} input{'s' * (len(inputs) != 1)}"
@@ -274,7 +255,7 @@ def _require_layer_arguments(
         if n == 2:
             expected = f"two, a and b, because {kind} has two: gradcheck(layer, a, b)"
         raise TypeError(f"got {inputs_passed}; expected {expected}")
-    unused = [*options, *(["wrt"] if wrt is not None else [])]
+    unused = [*options, *_without_none({"wrt": wrt, "params": params})]
     if unused:
         raise TypeError(
             f"got {', '.join(unused)}; expected nothing that only functions take. A layer is "

@@ -1,19 +1,29 @@
-"""A layer or a pair of functions, as gradcheck sees it: a function of named arrays."""
+"""What gradcheck checks, as it sees it: a function of named arrays, and its gradients.
 
-import copy
-import inspect
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+A layer becomes one here, a pair of functions in `pairs`, other people's objects in `foreign`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from npformer.core import Context, Gradients, Layer, describe
 from npformer.core.inputs import names_of
+from npformer.proof.returned import name_gradients
 
 Convert = Callable[[np.ndarray], np.ndarray]
+
+
+class ConvertArrays(Protocol):
+    """Of a problem: the same on copies of its arrays."""
+
+    def __call__(
+        self, convert: Convert, other_ids: bool = False
+    ) -> AbstractContextManager["Problem"]:
+        """Convert floats by `convert`; if `other_ids`, exchange whole numbers for others."""
 
 
 @dataclass
@@ -25,8 +35,10 @@ class Problem:
     # (dy, cache) -> gradients by name; a third argument is what a layer's sums start from
     backward: Callable[..., dict[str, Any]]
     arrays: dict[str, np.ndarray]  # checked; gradcheck changes them in place
+    inputs: list[str]  # which of these arrays are inputs rather than parameters
     constants: list[np.ndarray]  # other arrays, which no pass may change either
-    convert_arrays: Callable[[Convert], AbstractContextManager["Problem"]]  # on converted copies
+    convert_arrays: ConvertArrays
+    unit_dy: bool = False  # the backward pass takes no dy: it is that of y itself
 
     def __post_init__(self) -> None:
         self._watched = [*self.arrays.values(), *self.constants]
@@ -60,28 +72,36 @@ def layer_problem(
     new_context: Callable[[], Context],
     twin: Layer | None = None,
     convert: Convert | None = None,
+    other_ids: bool = False,
 ) -> Problem:
     """Return a layer, or its twin, as a function of its inputs and parameters.
 
-    The inputs are copied by `convert`; None: they and the parameters must be float64.
+    The inputs are copied by `convert`; None: they and the parameters must be float64. `other_ids`
+    exchanges whole numbers for others.
     """
     names, parameters = names_of(inputs), layer.parameters()
     # A parameter may also be called x.
     names = tuple(f"input {name}" if name in parameters else name for name in names)
-    copies, floats = _copy_arrays(zip(names, map(np.array, inputs), strict=True), convert)
+    copies, floats = copy_arrays(zip(names, map(np.array, inputs), strict=True), convert, other_ids)
     runs: Any = layer if twin is None else twin
     for name, value in parameters.items() if convert is None else ():
         _require_float64(name, value, type(layer).__name__)
 
     def forward() -> tuple[Any, Any]:
-        return one_output(*runs.forward(*copies.values(), new_context()))
+        result = runs.forward(*copies.values(), new_context())
+        if not is_output_with_cache(result):
+            raise TypeError(
+                f"the forward pass of {type(runs).__name__} returned {describe(result)}; expected "
+                "(y, cache). The cache is what backward needs, None if that is nothing"
+            )
+        return one_output(*result)
 
     def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         gradients = Gradients(layer)
         gradients.flat[...] = start
         cache, split = cache
         returned = runs.backward(split(dy), cache, gradients)
-        of_inputs = _name_gradients(
+        of_inputs = name_gradients(
             returned if len(names) > 1 else (returned,),
             names,
             f"the backward pass of {type(runs).__name__}",
@@ -97,15 +117,23 @@ def layer_problem(
     constants += [x for x in of_tokens if x is not None]
 
     @contextmanager
-    def convert_arrays(convert: Convert) -> Iterator[Problem]:
+    def convert_arrays(convert: Convert, other_ids: bool = False) -> Iterator[Problem]:
         with parameters_as(layer, convert):
-            yield layer_problem(layer, inputs, new_context, twin, convert)
+            yield layer_problem(layer, inputs, new_context, twin, convert, other_ids)
 
-    return Problem(type(layer).__name__, forward, backward, arrays, constants, convert_arrays)
+    return Problem(
+        title=type(layer).__name__,
+        forward=forward,
+        backward=backward,
+        arrays=arrays,
+        inputs=floats,
+        constants=constants,
+        convert_arrays=convert_arrays,
+    )
 
 
-def _copy_arrays(
-    values: Iterable[tuple[str, Any]], convert: Convert | None
+def copy_arrays(
+    values: Iterable[tuple[str, Any]], convert: Convert | None, other_ids: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
     """Return values with arrays copied, floats by `convert`, and the names of the latter."""
     copies = {name: np.array(x) if isinstance(x, np.ndarray) else x for name, x in values}
@@ -113,117 +141,16 @@ def _copy_arrays(
     for name in floats:  # gradcheck changes them in place
         _require_float64(name, copies[name])
         copies[name] = (convert or np.array)(copies[name])
+    if other_ids:
+        copies = {name: move_ids(x) for name, x in copies.items()}
     return copies, floats
 
 
-def _name_gradients(gradients: Any, names: Sequence[str], who: str, advice: str) -> dict[str, Any]:
-    """Return what a backward pass returned, by the names of what it differentiates."""
-    if not isinstance(gradients, tuple) or len(gradients) != len(names):
-        is_tuple = isinstance(gradients, tuple)
-        what = f"a tuple of {len(gradients)}" if is_tuple else describe(gradients)
-        expected = ", ".join(f"d{name}" for name in names)
-        raise TypeError(f"{who} returned {what}; expected ({expected}), in this order. {advice}")
-    return dict(zip(names, gradients, strict=True))
-
-
-def pair_problem(
-    target: Any,
-    inputs: tuple[Any, ...],
-    options: dict[str, Any],
-    wrt: Sequence[str] | None,
-    convert: Convert | None = None,
-) -> Problem:
-    """Return a pair of functions as a function of the arguments that `wrt` names.
-
-    Arrays of floats are copied by `convert`.
-    """
-    forward_pass, backward_pass = _pair_of(target)
-    bound = _bind(forward_pass, inputs, options)
-    values, floats = _copy_arrays(bound.arguments.items(), convert)
-    wrt = floats if wrt is None else _check_names(wrt, floats, _name(forward_pass))
-
-    def forward() -> tuple[Any, Any]:
-        return one_output(*forward_pass(**_copy_generators(values)))
-
-    def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
-        cache, split = cache
-        result = backward_pass(split(dy), cache)
-        gradients = result if isinstance(result, tuple) else (result,)
-        advice = "If some of them have no gradient, name the others in wrt"
-        return _name_gradients(gradients, wrt, _name(backward_pass), advice)
-
-    arrays = {name: values[name] for name in wrt}
-    constants = [
-        value for name, value in values.items() if isinstance(value, np.ndarray) and name not in wrt
-    ]
-
-    def convert_arrays(convert: Convert) -> AbstractContextManager[Problem]:
-        return nullcontext(pair_problem(target, inputs, options, wrt, convert))
-
-    return Problem(_name(forward_pass), forward, backward, arrays, constants, convert_arrays)
-
-
-def _check_names(wrt: Sequence[str], floats: list[str], function: str) -> list[str]:
-    """Return the names in `wrt` after checking that they are those of float arrays."""
-    if isinstance(wrt, str) or not isinstance(wrt, Sequence):
-        raise TypeError(f"wrt is {describe(wrt)}; expected a list of names, such as ['x']")
-    for name in wrt:
-        if name not in floats:
-            raise ValueError(
-                f"wrt names {name!r}; expected some of {', '.join(floats)}, the float arrays "
-                f"that {function} was given"
-            )
-    return list(wrt)
-
-
-def _copy_generators(values: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments with a copy of each random generator, so that each call draws the same."""
-    return {
-        name: copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
-        for name, value in values.items()
-    }
-
-
-def _bind(forward: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> inspect.BoundArguments:
-    """Return the arguments of a forward function by name."""
-    try:
-        signature = inspect.signature(forward)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{_name(forward)} does not say which arguments it takes; expected a function that is "
-            "written in Python. Wrap it in one"
-        ) from None
-    try:
-        return signature.bind(*inputs, **options)
-    except TypeError as error:
-        raise TypeError(
-            f"{_name(forward)} cannot be called like this: {error}; expected inputs and options "
-            f"that fit {_name(forward)}{signature}, besides gradcheck's own options"
-        ) from None
-
-
-def _pair_of(target: Any) -> tuple[Any, Any]:
-    """Return the two functions; a single function has its backward pass in the same module."""
-    if isinstance(target, tuple) and len(target) == 2 and all(map(callable, target)):
-        return target
-    if not callable(target) or isinstance(target, type):
-        raise TypeError(
-            f"target is {describe(target)}; expected a layer, a function with a backward pass, or "
-            "a pair of functions: gradcheck(layer, x), gradcheck((forward, backward), x)"
-        )
-    forward, name = target, _name(target)
-    module = getattr(forward, "__module__", None) or "no module"
-    backward = getattr(sys.modules.get(module), f"{name}_backward", None)
-    if backward is None:
-        raise TypeError(
-            f"{name} has no {name}_backward in {module}; expected a pair. Pass "
-            "both: gradcheck((forward, backward), ...)"
-        )
-    return forward, backward
-
-
-def _name(function: Any) -> str:
-    return getattr(function, "__name__", None) or repr(function)  # a partial has none
+def move_ids(x: Any) -> Any:
+    """Return whole numbers moved on by one place, so that all of them stay valid ids."""
+    if isinstance(x, np.ndarray) and x.dtype.kind in "iu":
+        return np.roll(x.reshape(-1), 1).reshape(x.shape)
+    return x
 
 
 def _require_float64(name: str, x: np.ndarray, layer: str = "") -> None:
@@ -234,6 +161,11 @@ def _require_float64(name: str, x: np.ndarray, layer: str = "") -> None:
             f"{name} has dtype {x.dtype}; expected float64, because differences in float32 hide "
             f"errors of one per cent. {advice}"
         )
+
+
+def is_output_with_cache(result: Any) -> bool:
+    """Whether a forward pass returned (y, cache)."""
+    return isinstance(result, tuple) and len(result) == 2
 
 
 def one_output(y: Any, cache: Any) -> tuple[Any, tuple[Any, Callable[[Any], Any]]]:

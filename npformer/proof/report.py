@@ -42,6 +42,7 @@ class TensorReport:
     analytic: float  # its value from the backward pass
     numeric: float  # and from the differences
     no_derivative: int  # number of entries at corners
+    largest: float  # the largest derivative that was compared: 0 if nothing was
     complex_error: float | None = None  # None where the complex step does not apply
     kind: str = ""  # of error, such as "transposed"; "" if the gradient is right or has no such
     pattern: str = ""  # the same as a clause, such as "backward is 3 times the derivative"
@@ -78,6 +79,9 @@ class GradcheckReport:
     complex_tolerance: float | None = COMPLEX_TOLERANCE  # None: the complex step was skipped
     not_analytic: str = ""  # why there is no complex step; "" if there is one
     twins: tuple[TwinReport, ...] = ()  # of the fast twin, in each dtype; empty without a twin
+    notes: tuple[str, ...] = ()  # what was not compared, or cannot be judged by these values
+    protocol: tuple[str, ...] = ()  # what a foreign object does besides; no reason to fail
+    derivative_alone: bool = False  # whether nothing else decides, as for foreign objects
 
     @property
     def error(self) -> float:
@@ -105,6 +109,9 @@ class GradcheckReport:
 
     def __str__(self) -> str:
         verdict = "passed" if self.passed else "FAILED"
+        if self.derivative_alone:
+            verdict = "the derivative is right" if self.passed else "the derivative is WRONG"
+        reason = "wrong" if self.derivative_alone else "rule broken"
         return "\n".join(
             [
                 f"gradcheck of {self.title}: {verdict}, tolerance {self.tolerance:g}",
@@ -115,7 +122,9 @@ class GradcheckReport:
                     if tensor.pattern
                 ),
                 *([f"  no complex step: {self.not_analytic}"] if self.not_analytic else []),
-                *(f"  rule broken: {rule}" for rule in self.broken_rules),
+                *(f"  {reason}: {rule}" for rule in self.broken_rules),
+                *(f"  protocol: {observation}" for observation in self.protocol),
+                *(f"  note: {note}" for note in self.notes),
                 *map(self._line_of_twin, self.twins),
             ]
         )

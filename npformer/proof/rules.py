@@ -40,7 +40,11 @@ def check_rules(problem: Problem, v: np.ndarray) -> tuple[np.ndarray, Results, l
         broken.append("the forward pass called twice gave two results")
     changed = not problem.has_original_values()
     _run_elsewhere(problem)  # must not affect the first cache
-    if differ():
+    spoilt = differ()
+    if not spoilt:
+        _run_on_other_arrays(problem)
+        spoilt = differ()
+    if spoilt:
         broken.append("applied twice, the second forward pass spoilt the first one's cache")
     if not np.array_equal(returned, y, equal_nan=True):
         broken.append("the forward pass called again changed the y that it returned before")
@@ -116,14 +120,34 @@ def _check_layout(problem: Problem, v: np.ndarray, cache: Any, gradients: Result
 
 
 def _run_elsewhere(problem: Problem) -> None:
-    """Run the forward pass on other values, and restore the original ones."""
-
-    def step(x: np.ndarray) -> np.ndarray:
-        return 0.1 * np.cos(np.arange(x.size)).reshape(x.shape)
-
+    """Run the forward pass on other values of the same arrays, and restore the original ones."""
     try:
-        with problem.moved(step):
+        with problem.moved(move):
             problem.forward()
     except Exception:  # not defined there, such as log(x) below 0: stay nearer
-        with problem.moved(lambda x: 1e-2 * x * step(x)):
+        with problem.moved(small_move):
             problem.forward()
+
+
+def _run_on_other_arrays(problem: Problem) -> None:
+    """Run the forward pass on other arrays with other values and ids.
+
+    A layer that keeps its input itself, not a copy, in place of a cache would find it unchanged
+    after `_run_elsewhere`, which restores the values of the same array.
+    """
+    try:
+        with problem.convert_arrays(lambda x: x + move(x), other_ids=True) as other:
+            other.forward()
+    except Exception:  # not defined there
+        with problem.convert_arrays(lambda x: x + small_move(x)) as other:
+            other.forward()
+
+
+def move(x: np.ndarray) -> np.ndarray:
+    """Return a step to other values."""
+    return np.asarray(0.1 * np.cos(np.arange(x.size)).reshape(x.shape))
+
+
+def small_move(x: np.ndarray) -> np.ndarray:
+    """Return a step to other values that changes no sign."""
+    return np.asarray(1e-2 * x * move(x))

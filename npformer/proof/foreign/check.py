@@ -1,0 +1,132 @@
+"""gradcheck of other people's code: the derivative decides, the rest is reported."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from npformer.core import describe
+from npformer.proof.blind_spots import coinciding_sizes
+from npformer.proof.comparison import Comparison, Settings
+from npformer.proof.foreign.gradient_places import GradientPlaces
+from npformer.proof.foreign.protocol import observe_protocol
+from npformer.proof.foreign.stateful import StatefulObject, method_names
+from npformer.proof.foreign.stateful_problem import stateful_problem
+from npformer.proof.foreign.value_and_gradient import (
+    ValueAndGradient,
+    loss_method,
+    value_and_gradient_problem,
+)
+from npformer.proof.naming import numbers_of
+from npformer.proof.problem import Problem
+from npformer.proof.report import GradcheckReport
+from npformer.proof.results import gradients_of
+
+BY_DIFFERENCES_ALONE = "an object with state is checked by differences alone"
+
+
+def check_foreign(
+    target: Any,
+    inputs: tuple[Any, ...],
+    options: dict[str, Any],
+    params: Mapping[str, str] | None,
+    wrt: Sequence[str] | None,
+    training: bool,
+    settings: Settings,
+) -> GradcheckReport:
+    """Check an object with state, or a function that returns (loss, gradient)."""
+    if isinstance(target, type):
+        raise TypeError(
+            f"target is the class {target.__name__}; expected an object of it: "
+            f"gradcheck({target.__name__}(...), x)"
+        )
+    if method_names(target) is not None:
+        return _check_object(target, inputs, options, params, wrt, settings)
+    function = target if callable(target) else loss_method(target)
+    if function is None:
+        raise TypeError(
+            f"target is {describe(target)}; expected a layer, a function with a backward pass, a "
+            "pair of functions, an object with forward and backward, or a function that returns "
+            "(loss, gradient): gradcheck(layer, x), gradcheck((forward, backward), x)"
+        )
+    return _check_value_and_gradient(function, inputs, options, params, wrt, settings)
+
+
+def _check_object(
+    target: Any,
+    inputs: tuple[Any, ...],
+    options: dict[str, Any],
+    params: Mapping[str, str] | None,
+    wrt: Sequence[str] | None,
+    settings: Settings,
+) -> GradcheckReport:
+    obj = StatefulObject(target, inputs, options, seed=settings.seed)
+    problem, places = stateful_problem(obj, params, wrt)
+    comparison = _compare(problem, settings, numbers_of(target) | numbers_of(options))
+    missing = [_describe_missing(name, places) for name in comparison.without_gradient]
+    protocol = observe_protocol(obj, places, comparison.v)
+    comparison.notes += [*obj.notes, *_describe_constants(places)]
+    return comparison.report(
+        [*comparison.broken_rules, *missing], protocol=tuple(protocol), derivative_alone=True
+    )
+
+
+def _compare(problem: Problem, settings: Settings, numbers: Mapping[str, float]) -> Comparison:
+    """Compare the gradients of a problem, without a complex step."""
+    if not problem.arrays:
+        raise TypeError(
+            f"{problem.title} has no gradient that was found: neither of an array of floats that "
+            "it was given, nor of one inside it. Say where they are: params={'W': 'dW'}, with "
+            "paths such as \"grads['W']\" or 'return[1]'"
+        )
+    comparison = Comparison(problem, replace(settings, complex_tolerance=None))
+    y, cache = problem.forward()
+    y = np.array(y)
+    if not np.isfinite(y).all():
+        comparison.broken_rules.append("the forward pass gave NaN or infinity")
+    gradients = gradients_of(problem, comparison.v.astype(y.dtype), cache)
+    comparison.run(y, gradients, numbers)
+    comparison.notes += filter(None, [comparison.rounded])
+    arrays = {name: problem.arrays[name] for name in problem.inputs if name in problem.arrays}
+    comparison.notes += coinciding_sizes(arrays, also_two=True)
+    return comparison
+
+
+def _describe_missing(name: str, places: GradientPlaces) -> str:
+    pairs = {**places.of_inputs, **places.of_parameters}
+    known = ", ".join(f"{parameter}: {place}" for parameter, place in pairs.items())
+    return (
+        f"{name} has no gradient, though y depends on it: it would never be trained. Found were "
+        f"{known or 'none'}. If it is elsewhere, say so: params={{{name!r}: 'PATH'}}"
+    )
+
+
+def _describe_constants(places: GradientPlaces) -> list[str]:
+    if not places.constants:
+        return []
+    return [
+        f"{', '.join(places.constants)} got no gradient and was taken for a constant; if it is "
+        f"trained, say where its gradient is: params={{{places.constants[0]!r}: 'PATH'}}"
+    ]
+
+
+def _check_value_and_gradient(
+    function: Any,
+    inputs: tuple[Any, ...],
+    options: dict[str, Any],
+    params: Mapping[str, str] | None,
+    wrt: Sequence[str] | None,
+    settings: Settings,
+) -> GradcheckReport:
+    target = ValueAndGradient(function, inputs, options, seed=settings.seed)
+    problem, constants = value_and_gradient_problem(target, params, wrt)
+    comparison = _compare(problem, settings, numbers_of(target) | numbers_of(options))
+    comparison.notes += target.notes
+    if constants:
+        comparison.notes.append(f"{', '.join(constants)} got no gradient: taken for constants")
+    missing = [
+        f"{name} has no gradient, though the loss depends on it: it would never be trained"
+        for name in comparison.without_gradient
+    ]
+    return comparison.report([*comparison.broken_rules, *missing], derivative_alone=True)

@@ -1,0 +1,223 @@
+"""Find where an object has the gradients of its inputs and parameters after a backward pass.
+
+A place is a path in the object, or in what its backward pass returned: ``dW``, ``grads['W']``,
+``return``, ``return[1]``, ``return['dx']``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from npformer.core.support.wording import did_you_mean
+from npformer.proof.foreign.arrays_inside import all_paths, arrays_inside, read, write
+from npformer.proof.foreign.gradient_names import looks_trained, match_gradients
+from npformer.proof.foreign.stateful import BackwardRun, StatefulObject, copy_object
+from npformer.proof.rules import move
+
+RETURNED = "return"
+"""The first step of a place in what a backward pass returned."""
+
+
+@dataclass
+class GradientPlaces:
+    """Where gradients are, by the names of inputs and the paths of parameters."""
+
+    of_inputs: dict[str, str] = field(default_factory=dict)
+    of_parameters: dict[str, str] = field(default_factory=dict)
+    from_updates: list[str] = field(default_factory=list)  # updated by the backward pass itself
+    missing: list[str] = field(default_factory=list)  # trained by their names, but without gradient
+    constants: list[str] = field(default_factory=list)  # y depends on them; they have no gradient
+
+    @property
+    def parameters(self) -> list[str]:
+        """The paths of all parameters that are checked."""
+        return [*self.of_parameters, *self.from_updates, *self.missing]
+
+
+def read_place(run: BackwardRun, place: str) -> Any:
+    """Return the gradient at a place after a backward pass; None if nothing is there."""
+    try:
+        if place == RETURNED:
+            return run.returned
+        if place.startswith((f"{RETURNED}[", f"{RETURNED}.")):
+            return read(run.returned, place.removeprefix(RETURNED).removeprefix("."))
+        return read(run.instance, place)
+    except LookupError:
+        return None
+
+
+def find_places(
+    obj: StatefulObject, floats: Sequence[str], params: Mapping[str, str] | None
+) -> GradientPlaces:
+    """Run both passes once and find all gradients.
+
+    `floats` are the names of the inputs that are arrays of floats; `params` has the paths of
+    parameters and the places of their gradients, if the user says so.
+    """
+    run = run_once(obj)
+    unassigned = _returned_arrays(run.returned)
+    places = GradientPlaces()
+    places.of_inputs = _find_inputs(obj, run, floats, unassigned)
+    for place in places.of_inputs.values():
+        unassigned.pop(place, None)
+    if params is not None:
+        places.of_parameters = _check_params(obj, run, params)
+        return places
+    _find_parameters(places, obj, run, unassigned)
+    return places
+
+
+def run_once(obj: StatefulObject) -> BackwardRun:
+    """Run both passes on a copy, for a dy without zeros and without equal entries."""
+    forward_run = obj.forward(copy_object(obj.base), copy_arrays_of(obj.call.values))
+    y = np.asarray(forward_run.y)
+    dy = np.asarray(1.0 + 0.1 * np.sin(np.arange(y.size))).reshape(y.shape)
+    return obj.backward(forward_run, dy.astype(y.dtype))
+
+
+def copy_arrays_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with copies of the arrays among them."""
+    return {
+        name: value.copy() if isinstance(value, np.ndarray) else value
+        for name, value in values.items()
+    }
+
+
+def _returned_arrays(returned: Any) -> dict[str, np.ndarray]:
+    """Return all arrays that a backward pass returned, by their places."""
+    if isinstance(returned, (float, np.floating)):
+        returned = np.asarray(returned)
+    places = {}
+    for path, array in all_paths(returned).items():
+        separator = "." if path and path[0] not in "[" else ""
+        places[f"{RETURNED}{separator}{path}"] = array
+    return places
+
+
+def _find_inputs(
+    obj: StatefulObject,
+    run: BackwardRun,
+    floats: Sequence[str],
+    returned: Mapping[str, np.ndarray],
+) -> dict[str, str]:
+    """Return where the gradients of inputs are: returned by name or in order, or kept."""
+    values = {name: obj.call.values[name] for name in floats}
+    by_key = {place: array for place, array in returned.items() if place.endswith("']")}
+    places = match_gradients(values, by_key)
+    nameless = [name for name in floats if name not in places]
+    in_order = [place for place in returned if place not in by_key]
+    for name, place in zip(nameless, in_order, strict=False):
+        if len(floats) == 1 or returned[place].shape == values[name].shape:
+            places[name] = place
+    rest = {name: value for name, value in values.items() if name not in places}
+    after = all_paths(run.instance)
+    written = {p: array for p, array in after.items() if _is_changed(p, array, run.before)}
+    return places | match_gradients(rest, written)
+
+
+def _is_changed(path: str, array: np.ndarray, before: Mapping[str, np.ndarray]) -> bool:
+    """Whether a backward pass wrote an array."""
+    return path not in before or not np.array_equal(before[path], array, equal_nan=True)
+
+
+def _find_parameters(
+    places: GradientPlaces,
+    obj: StatefulObject,
+    run: BackwardRun,
+    unassigned: dict[str, np.ndarray],
+) -> None:
+    """Find the gradients of all arrays that y depends on, and say which have none."""
+    after = all_paths(run.instance)
+    written = {p: array for p, array in after.items() if _is_changed(p, array, run.before)}
+    arrays = arrays_inside(obj.base)
+    if obj.backward_call.takes_rate:
+        places.from_updates = [path for path in arrays if path in written]
+    by_name = _match_by_name(arrays, after, written, unassigned)
+    gradients = set(by_name.values())
+    for place in gradients:
+        unassigned.pop(place, None)
+    parameters = [path for path in arrays if path not in {*gradients, *places.from_updates}]
+    nameless = [path for path in parameters if path not in by_name and _depends_on(obj, path)]
+    in_order = _assign_in_order(nameless, arrays, unassigned)
+    all_places = {**in_order, **by_name}
+    places.of_parameters = {path: all_places[path] for path in parameters if path in all_places}
+    _sort_by_name(places, [path for path in nameless if path not in in_order])
+
+
+def _sort_by_name(places: GradientPlaces, without_gradient: Sequence[str]) -> None:
+    """Tell parameters without a gradient from constants, by their names."""
+    for path in without_gradient:
+        kind = places.missing if looks_trained(path) else places.constants
+        kind.append(path)
+
+
+def _match_by_name(
+    arrays: Mapping[str, np.ndarray],
+    after: Mapping[str, np.ndarray],
+    written: Mapping[str, np.ndarray],
+    returned: Mapping[str, np.ndarray],
+) -> dict[str, str]:
+    """Return where the gradients of arrays are by their names.
+
+    The very names come first, even of arrays that were not written: `db` stays 0 if the backward
+    pass writes `dbias` by mistake. Then come synonyms among those that were written or returned.
+    """
+    by_key = {place: array for place, array in returned.items() if place.endswith("']")}
+    candidates = {**written, **by_key}
+    matches = match_gradients(arrays, {**after, **by_key}, exact=True, preferred=candidates)
+    rest = {path: array for path, array in arrays.items() if path not in matches}
+    return matches | match_gradients(rest, candidates, taken=matches.values())
+
+
+def _assign_in_order(
+    dependent: Sequence[str], arrays: Mapping[str, np.ndarray], unassigned: dict[str, np.ndarray]
+) -> dict[str, str]:
+    """Return places among what was returned, for arrays that have no gradient by name."""
+    if len(dependent) == len(unassigned):
+        return dict(zip(dependent, unassigned, strict=True))
+    places: dict[str, str] = {}
+    left = dict(unassigned)
+    for path in dependent:
+        fitting = [place for place, array in left.items() if array.shape == arrays[path].shape]
+        if fitting:
+            places[path] = fitting[0]
+            left.pop(fitting[0])
+    return places
+
+
+def _depends_on(obj: StatefulObject, path: str) -> bool:
+    """Whether the output changes when an array inside the object does."""
+    outputs = []
+    for factor in (0.0, 1.0):
+        instance = copy_object(obj.base)
+        array = read(instance, path)
+        write(instance, path, array + factor * (move(array) + 0.01))
+        try:
+            y = obj.forward(instance, copy_arrays_of(obj.call.values)).y
+        except Exception:  # not defined there
+            return True
+        outputs.append(np.array(y))
+    return not np.array_equal(outputs[0], outputs[1], equal_nan=True)
+
+
+def _check_params(
+    obj: StatefulObject, run: BackwardRun, params: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the places that the user names, after checking that there are arrays."""
+    parameters = all_paths(obj.base)
+    after = all_paths(run.instance)
+    for path, place in params.items():
+        if path not in parameters:
+            raise ValueError(
+                f"params names {path!r}, but {obj.title} has no array of floats there; expected "
+                f"some of {', '.join(parameters) or 'none'}{did_you_mean(path, parameters)}"
+            )
+        if not isinstance(read_place(run, place), np.ndarray):
+            raise ValueError(
+                f"params says that the gradient of {path} is in {place!r}, but after the backward "
+                f"pass there is no array; expected one of {', '.join(after)}, or a place in what "
+                f"it returned, such as 'return[1]'{did_you_mean(place, after)}"
+            )
+    return dict(params)

@@ -1,0 +1,242 @@
+"""A function that returns (loss, gradient), or a method of a model that does.
+
+The gradient is one array, a tuple or list in the order of the arguments, or a dictionary by names.
+A method's object may hold parameters, with their gradients in that dictionary.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from npformer.core import describe
+from npformer.proof.foreign.arrays_inside import (
+    all_paths,
+    arrays_inside,
+    convert_to_float64,
+    read,
+    write,
+)
+from npformer.proof.foreign.gradient_names import looks_trained, match_gradients
+from npformer.proof.foreign.gradient_places import RETURNED
+from npformer.proof.foreign.repeatable import repeatable_draws
+from npformer.proof.foreign.stateful import copy_object
+from npformer.proof.pairs import Call, copy_generators, name_of
+from npformer.proof.problem import Convert, Problem
+from npformer.proof.rules import move
+
+METHOD_NAMES = (
+    "loss_and_gradients",
+    "loss_and_gradient",
+    "loss_and_grads",
+    "loss_and_grad",
+    "value_and_grad",
+    "forward_backward",
+    "loss",
+    "compute_loss",
+    "cost",
+)
+"""Methods of a model that may return (loss, gradients)."""
+
+
+def loss_method(obj: Any) -> Any:
+    """Return the method of an object that may return its loss and gradients, or None."""
+    methods = (getattr(obj, name, None) for name in METHOD_NAMES)
+    return next((method for method in methods if callable(method)), None)
+
+
+@dataclass
+class ValueAndGradient:
+    """A function that returns (loss, gradient), and its arguments."""
+
+    function: Any
+    inputs: tuple[Any, ...]
+    options: dict[str, Any]
+    seed: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.title = name_of(self.function)
+        owner = getattr(self.function, "__self__", None)
+        self.base = None if owner is None else copy_object(owner)
+        if self.base is not None:
+            self.title = f"{type(owner).__name__}.{self.title}"
+            converted = convert_to_float64(self.base)
+            if converted:
+                self.notes.append(f"checked on a copy with {', '.join(converted)} in float64")
+        self.call = Call(self.function, self.inputs, self.options)
+        self.arguments = _as_float64(copy.deepcopy(self.call.values))
+
+    def run(self, base: Any, arguments: dict[str, Any]) -> tuple[float, Any]:
+        """Return the loss and the gradient."""
+        function = self.function
+        if base is not None:
+            function = getattr(base, self.function.__name__)
+        with repeatable_draws(self.seed):
+            result = self.call.run(copy_generators(arguments), function)
+        if not is_value_and_gradient(result):
+            returned = describe(result)
+            raise TypeError(
+                f"{self.title} returned {returned}; expected (loss, gradient), a pair "
+                "gradcheck((forward, backward), x), or an object with forward and backward"
+            )
+        return float(result[0]), result[1] if len(result) == 2 else tuple(result[1:])
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all arrays of floats in the arguments and in the object."""
+        arrays = {}
+        for name, value in self.arguments.items():
+            for path, array in arrays_inside(value).items():
+                separator = "." if path and path[0] != "[" else ""
+                arrays[f"{name}{separator}{path}"] = array
+        if self.base is not None:
+            arrays |= {f"self.{p}": array for p, array in arrays_inside(self.base).items()}
+        return arrays
+
+
+def is_value_and_gradient(result: Any) -> bool:
+    """Whether a function returned a number, and then something with arrays."""
+    if not isinstance(result, tuple) or len(result) < 2 or np.size(result[0]) != 1:
+        return False
+    return bool(all_paths(list(result[1:])))
+
+
+def _as_float64(values: dict[str, Any]) -> dict[str, Any]:
+    convert_to_float64(values)
+    return values
+
+
+def value_and_gradient_problem(
+    target: ValueAndGradient, params: Mapping[str, str] | None, wrt: Sequence[str] | None
+) -> tuple[Problem, list[str]]:
+    """Return such a function as a function of arrays, and the names of those without gradient.
+
+    A parameter by its name that the loss depends on is checked even if it has no gradient.
+    """
+    _, gradient = target.run(copy_object(target.base), copy.deepcopy(target.arguments))
+    places: dict[str, str | None] = {**_find_places(target, gradient, params)}
+    if wrt is not None:
+        places = {name: place for name, place in places.items() if name in wrt}
+    constants = []
+    for name in target.arrays():
+        if name not in places and params is None and wrt is None and _depends_on(target, name):
+            if looks_trained(name):
+                places[name] = None
+            else:
+                constants.append(name)
+    return _problem(target, places, None), constants
+
+
+def _depends_on(target: ValueAndGradient, name: str) -> bool:
+    """Whether the loss changes when an array does."""
+    losses = []
+    for factor in (0.0, 1.0):
+        base, arguments = copy_object(target.base), copy.deepcopy(target.arguments)
+        array = target.arrays()[name]
+        _set_array(base, arguments, name, array + factor * (move(array) + 0.01))
+        try:
+            losses.append(target.run(base, arguments)[0])
+        except Exception:  # not defined there
+            return True
+    return not np.array_equal(losses[0], losses[1], equal_nan=True)
+
+
+def _problem(
+    target: ValueAndGradient, places: Mapping[str, str | None], convert: Convert | None
+) -> Problem:
+    new_copy = convert or np.array
+    originals = target.arrays()
+    arrays = {name: new_copy(originals[name]) for name in places}
+
+    def forward() -> tuple[Any, Any]:
+        base, arguments = copy_object(target.base), copy.deepcopy(target.arguments)
+        for name, array in arrays.items():
+            _set_array(base, arguments, name, array)
+        loss, gradient = target.run(base, arguments)
+        return np.asarray(loss), gradient
+
+    def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
+        gradients = {}
+        for name, place in places.items():
+            if place is None:
+                continue
+            gradient = np.array(read_returned(cache, place))
+            shape = arrays[name].shape
+            same_size = gradient.size == arrays[name].size and gradient.ndim != len(shape)
+            gradients[name] = gradient.reshape(shape) if same_size else gradient
+        return gradients
+
+    def convert_arrays(
+        convert: Convert, other_ids: bool = False
+    ) -> AbstractContextManager[Problem]:
+        return nullcontext(_problem(target, places, convert))
+
+    return Problem(
+        title=target.title,
+        forward=forward,
+        backward=backward,
+        arrays=arrays,
+        inputs=[name for name in arrays if not name.startswith("self.")][:1],
+        constants=[],
+        convert_arrays=convert_arrays,
+        unit_dy=True,
+    )
+
+
+def _set_array(base: Any, arguments: dict[str, Any], name: str, value: np.ndarray) -> None:
+    """Put an array into the object, the arguments, or a list or dictionary among them."""
+    if name.startswith("self."):
+        read(base, name.removeprefix("self."))[...] = value
+        return
+    value = value.copy()
+    if name in arguments:
+        arguments[name] = value
+        return
+    argument = next(a for a in arguments if name.startswith((f"{a}[", f"{a}.")))
+    write(arguments[argument], name.removeprefix(argument).removeprefix("."), value)
+
+
+def read_returned(gradient: Any, place: str) -> Any:
+    """Return the gradient at a place in what was returned."""
+    return read(gradient, place.removeprefix(RETURNED).removeprefix("."))
+
+
+def _find_places(
+    target: ValueAndGradient, gradient: Any, params: Mapping[str, str] | None
+) -> dict[str, str]:
+    """Return where the gradient of each array is; what has none is a constant."""
+    arrays = target.arrays()
+    if params is not None:
+        return {_full_name(name, arrays): place for name, place in params.items()}
+    returned = {}
+    for path, array in all_paths(gradient).items():
+        separator = "." if path and path[0] != "[" else ""
+        returned[f"{RETURNED}{separator}{path}"] = array
+    by_key = {place: array for place, array in returned.items() if place.endswith("']")}
+    in_order = {place: array for place, array in returned.items() if place not in by_key}
+    places = match_gradients(arrays, by_key)
+    rest = {name: array for name, array in arrays.items() if name not in places}
+    return places | _assign_in_order(rest, in_order)
+
+
+def _assign_in_order(
+    arrays: Mapping[str, np.ndarray], returned: Mapping[str, np.ndarray]
+) -> dict[str, str]:
+    """Return a place for each array: the first one left of its shape, or else the first one."""
+    places: dict[str, str] = {}
+    for place, gradient in returned.items():
+        rest = [name for name in arrays if name not in places]
+        fitting = [name for name in rest if arrays[name].shape == gradient.shape]
+        for name in [*fitting, *rest][:1]:
+            places[name] = place
+    return places
+
+
+def _full_name(name: str, arrays: Mapping[str, np.ndarray]) -> str:
+    for candidate in (name, f"self.{name}"):
+        if candidate in arrays:
+            return candidate
+    raise ValueError(f"params names {name!r}; expected some of {', '.join(arrays)}")

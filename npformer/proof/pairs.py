@@ -1,0 +1,246 @@
+"""A pair of functions, forward and backward, as gradcheck sees it."""
+
+import copy
+import inspect
+import random
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from npformer.core import describe
+from npformer.proof.problem import (
+    Convert,
+    Problem,
+    copy_arrays,
+    is_output_with_cache,
+    one_output,
+)
+from npformer.proof.returned import name_gradients
+
+GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
+"""What each evaluation gets a fresh copy of, so that it draws the same numbers."""
+
+OUTPUT_NAMES = ("y", "out", "output")
+"""What a backward pass may call the output of the forward pass."""
+
+
+@dataclass(frozen=True)
+class OutputAlone:
+    """In place of a cache: the forward pass returned its output alone."""
+
+    y: Any
+
+
+def pair_problem(
+    target: Any,
+    inputs: tuple[Any, ...],
+    options: dict[str, Any],
+    wrt: Sequence[str] | None,
+    convert: Convert | None = None,
+    other_ids: bool = False,
+) -> Problem:
+    """Return a pair of functions as a function of the arguments that `wrt` names.
+
+    Arrays of floats are copied by `convert`. A forward pass may return (y, cache), or y alone; then
+    the backward pass is called as backward(dy, ...) with the arguments of the forward pass or its
+    output that its signature names.
+    """
+    forward_pass, backward_pass = _pair_of(target)
+    call = Call(forward_pass, inputs, options)
+    values, floats = copy_arrays(call.values.items(), convert, other_ids)
+    wrt = floats if wrt is None else _check_names(wrt, floats, name_of(forward_pass))
+
+    def forward() -> tuple[Any, Any]:
+        result = call.run(copy_generators(values))
+        if is_output_with_cache(result):
+            return one_output(*result)
+        if isinstance(result, (tuple, list)):
+            raise TypeError(
+                f"{name_of(forward_pass)} returned a {type(result).__name__} of {len(result)}; "
+                "expected (y, cache), or y alone. Several outputs are a tuple: ((y1, y2), cache)"
+            )
+        return one_output(result, OutputAlone(result))
+
+    def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
+        cache, split = cache
+        if isinstance(cache, OutputAlone):
+            arguments = arguments_of_backward(backward_pass, values, cache.y)
+            result = backward_pass(split(dy), *arguments)
+        else:
+            result = backward_pass(split(dy), cache)
+        advice = "If some of them have no gradient, name the others in wrt"
+        if len(wrt) == 1 and not isinstance(result, (tuple, list, dict)):
+            result = (result,)
+        return name_gradients(result, wrt, name_of(backward_pass), advice)
+
+    arrays = {name: values[name] for name in wrt}
+    constants = [
+        value for name, value in values.items() if isinstance(value, np.ndarray) and name not in wrt
+    ]
+
+    def convert_arrays(
+        convert: Convert, other_ids: bool = False
+    ) -> AbstractContextManager[Problem]:
+        return nullcontext(pair_problem(target, inputs, options, wrt, convert, other_ids))
+
+    return Problem(
+        title=name_of(forward_pass),
+        forward=forward,
+        backward=backward,
+        arrays=arrays,
+        inputs=wrt[:1],
+        constants=constants,
+        convert_arrays=convert_arrays,
+    )
+
+
+class Call:
+    """A function with its arguments by name, also those of ``*args`` and ``**kwargs``."""
+
+    def __init__(self, function: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.function = function
+        self.bound = self._bind(inputs, options)
+        self.values: dict[str, Any] = {}
+        self._places: dict[str, tuple[str, Any]] = {}  # name: (parameter, index or key inside it)
+        for parameter, value in self.bound.arguments.items():
+            kind = self.bound.signature.parameters[parameter].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                for index, entry in enumerate(value):
+                    self._add(f"{parameter}[{index}]", entry, parameter, index)
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                for key, entry in value.items():
+                    self._add(key, entry, parameter, key)
+            else:
+                self._add(parameter, value, parameter, None)
+
+    def _add(self, name: str, value: Any, parameter: str, key: Any) -> None:
+        self.values[name] = value
+        self._places[name] = parameter, key
+
+    def run(self, values: dict[str, Any], function: Any = None) -> Any:
+        """Call the function, or another one like it, with other values of the same arguments."""
+        arguments: dict[str, Any] = {}
+        for name, value in values.items():
+            parameter, key = self._places[name]
+            if key is None:
+                arguments[parameter] = value
+            elif isinstance(key, int):
+                arguments[parameter] = (*arguments.get(parameter, ()), value)
+            else:
+                arguments.setdefault(parameter, {})[key] = value
+        bound = inspect.BoundArguments(self.bound.signature, arguments)
+        return (function or self.function)(*bound.args, **bound.kwargs)
+
+    def _bind(self, inputs: tuple[Any, ...], options: dict[str, Any]) -> inspect.BoundArguments:
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):  # such as a ufunc of an older NumPy
+            signature = _positional_signature(len(inputs))
+        if isinstance(self.function, np.ufunc):
+            signature = _positional_signature(len(inputs))
+        try:
+            return signature.bind(*inputs, **options)
+        except TypeError as error:
+            name = name_of(self.function)
+            raise TypeError(
+                f"{name} cannot be called like this: {error}; expected inputs and options "
+                f"that fit {name}{signature}, besides gradcheck's own options"
+            ) from None
+
+
+def _positional_signature(n: int) -> inspect.Signature:
+    """Return the signature of a function of n arrays, with further options by name."""
+    names = ["x"] if n == 1 else [f"x{index}" for index in range(1, n + 1)]
+    positional = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
+    options = inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD)
+    return inspect.Signature([*positional, options])
+
+
+def arguments_of_backward(backward: Any, values: dict[str, Any], y: Any) -> list[Any]:
+    """Return what a backward pass takes after dy, where there is no cache.
+
+    These are arguments of the forward pass, or its output, by the names in the signature; if none
+    of the names is known and their number fits, all arguments of the forward pass in order.
+    """
+    try:
+        _, *parameters = inspect.signature(backward).parameters.values()
+    except (TypeError, ValueError):  # such as a ufunc
+        return list(values.values())
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return list(values.values())
+    known = dict.fromkeys(OUTPUT_NAMES, y)
+    known |= {name.lower(): value for name, value in values.items()}
+    names = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    required = [p.name for p in parameters if p.default is inspect.Parameter.empty]
+    unknown = [name for name in required if name.lower() not in known]
+    if not unknown:
+        return [known[name.lower()] for name in names if name.lower() in known]
+    if len(unknown) == len(required) == len(values):
+        return list(values.values())
+    raise TypeError(
+        f"{name_of(backward)} takes {', '.join(unknown)}, and the forward pass returned no cache; "
+        f"expected backward(dy, ...) with arguments of the forward pass ({', '.join(values)}) or "
+        "its output y by their names, or a forward pass that returns (y, cache)"
+    )
+
+
+def _check_names(wrt: Sequence[str], floats: list[str], function: str) -> list[str]:
+    """Return the names in `wrt` after checking that they are those of float arrays."""
+    if isinstance(wrt, str) or not isinstance(wrt, Sequence):
+        raise TypeError(f"wrt is {describe(wrt)}; expected a list of names, such as ['x']")
+    for name in wrt:
+        if name not in floats:
+            raise ValueError(
+                f"wrt names {name!r}; expected some of {', '.join(floats)}, the float arrays "
+                f"that {function} was given"
+            )
+    return list(wrt)
+
+
+def copy_generators(values: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with a copy of each random generator, so that each call draws the same."""
+    return {
+        name: copy.deepcopy(value) if isinstance(value, GENERATORS) else value
+        for name, value in values.items()
+    }
+
+
+def has_backward(target: Any) -> bool:
+    """Whether a target is a pair, or a function whose backward pass is in the same module."""
+    if isinstance(target, tuple):
+        return True
+    return callable(target) and _backward_of(target) is not None
+
+
+def _pair_of(target: Any) -> tuple[Any, Any]:
+    """Return the two functions; a single function has its backward pass in the same module."""
+    if isinstance(target, tuple) and len(target) == 2 and all(map(callable, target)):
+        return target
+    if not callable(target) or isinstance(target, type):
+        raise TypeError(
+            f"target is {describe(target)}; expected a layer, a function with a backward pass, or "
+            "a pair of functions: gradcheck(layer, x), gradcheck((forward, backward), x)"
+        )
+    backward = _backward_of(target)
+    if backward is None:
+        name, module = name_of(target), getattr(target, "__module__", None) or "no module"
+        raise TypeError(
+            f"{name} has no {name}_backward in {module}; expected a pair. Pass "
+            "both: gradcheck((forward, backward), ...)"
+        )
+    return target, backward
+
+
+def _backward_of(forward: Any) -> Any:
+    """Return the function called ``NAME_backward`` in the module of function NAME, or None."""
+    module = sys.modules.get(getattr(forward, "__module__", None) or "")
+    return getattr(module, f"{name_of(forward)}_backward", None)
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function."""
+    return getattr(function, "__name__", None) or repr(function)  # a partial has none
