@@ -11,6 +11,7 @@ import numpy as np
 from npformer.proof import complex_step
 from npformer.proof.central_difference import STEP, Slopes, central_difference
 from npformer.proof.complex_step import NotAnalytic
+from npformer.proof.entries import Entries
 from npformer.proof.problem import Problem
 from npformer.proof.report import TensorReport
 
@@ -92,7 +93,55 @@ class Probe:
             no_derivative=int(corners.sum()),
             largest=float(np.abs([analytic, numeric]).max()),
             complex_error=None if complex_errors is None else float(complex_errors.max()),
+            entries=self._keep(indices, analytic, numeric, exact, corners, scale),
         )
+
+    def _keep(
+        self,
+        indices: np.ndarray | None,
+        analytic: np.ndarray,
+        numeric: np.ndarray,
+        exact: np.ndarray | None,
+        corners: np.ndarray,
+        scale: float,
+    ) -> Entries:
+        """Return what was compared, entry by entry where it was entries."""
+        shape = self.array.shape
+        derivative, by_complex_step = np.full((2, *shape), np.nan)
+        is_corner = np.zeros(shape, dtype=bool)
+        along_directions = np.array([analytic, numeric])
+        if indices is not None:
+            derivative.flat[indices] = numeric
+            is_corner.flat[indices] = corners
+            if exact is not None:
+                by_complex_step.flat[indices] = exact
+            along_directions = along_directions[:, :0]
+        return Entries(
+            gradient=self.gradient.astype("float64"),
+            derivative=derivative,
+            exact=by_complex_step,
+            corners=is_corner,
+            along_directions=along_directions,
+            scale=scale,
+            central=self.central,
+        )
+
+    def central(self, index: int, h: float) -> float:
+        """Return the central difference of an entry over a step, at the values that were checked.
+
+        Those are restored for it, and then replaced with the values of today.
+        """
+        u = np.zeros(self.array.shape)
+        u.flat[index] = 1.0
+        arrays = list(self.problem.arrays.values())
+        values = [x.copy() for x in arrays]
+        try:
+            for x, original in zip(arrays, self.problem.originals, strict=False):
+                x[...] = original
+            return self._slopes(u, h).central
+        finally:
+            for x, value in zip(arrays, values, strict=True):
+                x[...] = value
 
     def _differences(
         self, units: list[np.ndarray], analytic: np.ndarray

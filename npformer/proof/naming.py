@@ -59,10 +59,20 @@ def name_errors(
             jacobians[name] = jacobian
     inputs = {**evidence.inputs, **name_constants(problem)}
     patterns = patterns_of_all(pairs, replace(evidence, inputs=inputs), jacobians)
-    return [_add_pattern(tensor, patterns.get(tensor.name)) for tensor in tensors]
+    return [
+        _add_pattern(tensor, patterns.get(tensor.name), pairs[tensor.name]) for tensor in tensors
+    ]
 
 
-def _add_pattern(tensor: TensorReport, pattern: Pattern | None) -> TensorReport:
+def _add_pattern(
+    tensor: TensorReport, pattern: Pattern | None, pair: tuple[np.ndarray, np.ndarray]
+) -> TensorReport:
+    """Return the report of a tensor with its pattern, and with the derivatives of its entries."""
+    analytic, numeric = pair
+    if tensor.entries is not None and numeric is not analytic:
+        unknown = np.isnan(tensor.entries.derivative)
+        derivative = np.where(unknown, numeric, tensor.entries.derivative)
+        tensor = replace(tensor, entries=replace(tensor.entries, derivative=derivative))
     if pattern is None:
         return tensor
     return replace(tensor, kind=pattern.kind, pattern=pattern.words)

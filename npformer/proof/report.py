@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from npformer.proof.entries import Entries
 from npformer.proof.twincheck import TwinReport
 
 TOLERANCE = 1e-6
@@ -46,6 +47,7 @@ class TensorReport:
     complex_error: float | None = None  # None where the complex step does not apply
     kind: str = ""  # of error, such as "transposed"; "" if the gradient is right or has no such
     pattern: str = ""  # the same as a clause, such as "backward is 3 times the derivative"
+    entries: Entries | None = field(default=None, repr=False, compare=False)  # None: it has none
 
     def passes(self, tolerance: float, complex_tolerance: float | None) -> bool:
         """Whether differences and complex step agree with the backward pass; NaN never does."""
