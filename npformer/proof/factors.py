@@ -85,7 +85,7 @@ def _kinds_of_reasons(
 ) -> Iterator[list[Reason]]:
     """Yield reasons of one kind, the most likely kinds first."""
     yield [reason for name, p in numbers.items() for reason in _reasons_of_dropout(name, p)]
-    for sizes in (_sizes_of_first(inputs), _other_sizes(inputs, numbers)):
+    for sizes in (_main_sizes(inputs), _other_sizes(inputs, numbers)):
         names = [(name, n) for name, n in sizes if n > 1]
         yield [reason for name, n in names for reason in _reasons_of_size(name, n)]
         yield [reason for name, n in names for reason in _reasons_of_root(name, n)]
@@ -119,6 +119,16 @@ def _reasons_of_dropout(name: str, p: float) -> list[Reason]:
     return [Reason(number, _write_number(number), words[number]) for number in words]
 
 
+def _main_sizes(inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[str, int]]:
+    """Yield the sizes that a mean is likely to divide by: of the first input, and counts."""
+    yield from _sizes_of_first(inputs)
+    for name, array in inputs.items():
+        if array.dtype.kind == "b":
+            yield f"the number of entries that {name} keeps", int(array.sum())
+        elif array.dtype.kind == "i" and array.min(initial=0) < 0:
+            yield f"the number of {name} that are not negative", int((array >= 0).sum())
+
+
 def _sizes_of_first(inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[str, int]]:
     """Yield the sizes of the first input, their products, and how they are called."""
     for name, array in inputs.items():
@@ -146,8 +156,6 @@ def _other_sizes(
             yield f"{name}.shape[{axis}]", n
         if array.ndim > 1:
             yield f"the number of entries of {name}", array.size
-        if array.dtype.kind == "b":
-            yield f"the number of entries that {name} keeps", int(array.sum())
     for name, number in numbers.items():
         if number == int(number):
             yield name, int(number)

@@ -97,7 +97,19 @@ def _find_weights(wrong: WrongGradient, matrix: np.ndarray, dy: np.ndarray) -> P
         candidate = np.full(wrong.numeric.size, np.nan)
         candidate[known] = terms @ weights
         if rank == n and wrong.explains(candidate.reshape(wrong.numeric.shape)):
-            return _describe_weights(weights, axis, dy.ndim)
+            return _explain_by_array(weights, wrong) or _describe_weights(weights, axis, dy.ndim)
+    return None
+
+
+def _explain_by_array(weights: np.ndarray, wrong: WrongGradient) -> Pattern | None:
+    """Find an array, such as gamma, whose entries the weights are, or of which they are 1 over."""
+    for name, array in wrong.evidence.inputs.items():
+        if array.shape != weights.shape or not np.ptp(array):
+            continue
+        if np.allclose(weights * array, 1.0, rtol=0.0, atol=STRICT):
+            return Pattern("factor missing", f"dy is not multiplied by {name}")
+        if np.allclose(weights, array, rtol=STRICT, atol=0.0):
+            return Pattern("factor too many", f"dy is multiplied by {name} once too often")
     return None
 
 

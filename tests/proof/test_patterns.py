@@ -320,6 +320,33 @@ def test_a_factor_that_is_missing_is_named():
     assert patterns_of(scaled, gamma, X[:, 0]) == {"x": "the factor gamma is missing"}
 
 
+GAMMA = np.random.default_rng(4).uniform(0.5, 2.0, 7)
+
+
+class NormWithoutGamma(L.LayerNorm):
+    def backward(self, dy, cache, gradients):
+        super().backward(dy, cache, gradients)
+        return super().backward(dy / self.gamma.value, cache, type(gradients)(self))
+
+
+def test_a_norm_that_forgets_gamma_is_named():
+    layer = NormWithoutGamma(7, dtype="float64")
+    layer.gamma.value[...] = GAMMA
+    assert patterns_of(layer, X) == {"x": "dy is not multiplied by gamma"}
+
+
+def test_a_mean_over_the_labels_that_count_is_named():
+    labels = np.array([2, -1, 0, 1])
+
+    def backward(dy, cache):
+        return F.softmax_cross_entropy_backward(dy, cache) / 3.0
+
+    words = "backward is 1/3 of the derivative; 3 is the number of ids that are not negative"
+    logits = np.random.default_rng(0).normal(size=(4, 5))
+    named = patterns_of((F.softmax_cross_entropy, backward), logits, labels)
+    assert named == {"logits": words}
+
+
 def test_a_sum_over_a_wrong_axis_is_named():
     square = np.random.default_rng(3).normal(size=(7, 7))
     wrong = (lambda x, b: (x + b, None)), lambda dy, _: (dy, dy.sum(1))
