@@ -308,7 +308,7 @@ def test_a_dropout_that_is_mended_at_the_cost_of_training_is_noticed():
     assert text.count(scale) == 1
     found = said(verdict("broken_model", text.replace(scale, "")))
     assert "13 of 14 checks pass, 1 fail" in found
-    assert "dropout_keeps_the_expectation fails" in found
+    assert "dropout_keeps_the_mean fails" in found
 
 
 def test_parts_may_not_be_replaced_by_npformers_own():
