@@ -95,8 +95,8 @@ class BlockThatNormsItsResidual(EncoderBlock):
     of the backward pass.
     Why: In z = h + feed_forward(norm(h)), the first h passes no norm, so that its gradient is dz.
     Only what comes back from the network passes the norm's backward pass.
-    Cost: The norm's backward pass removes the mean and the part along its output, of the gradient
-    that should pass unchanged. Stacked blocks remove more and more.
+    Cost: The gradient that should pass unchanged is scaled by gamma / std, and loses its mean and
+    what it has along the norm's output; in a stack of blocks, once more in each.
     Caught: Gradient checks of a block. Each of its layers alone is right.
     """
 

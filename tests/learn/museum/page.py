@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "museum.md"
 
 INTRODUCTION = """\
 These are {bugs} bugs of the kind that people make when they write a Transformer by hand. Bugs 1 to
-17 were seen in published NumPy code and in texts about it, and bugs from 27 on in 26 public
+17 were seen in published NumPy code and in texts about it, and bugs 27 to 40 in 26 public
 Transformers on NumPy alone, whose parts were compared with central differences: 23 of the 26 have a
 wrong gradient somewhere, mostly where right parts are joined. The others were made in npformer or
 are easy to make. Bugs of one kind share a number. Each is a class, a function, a pair of functions
