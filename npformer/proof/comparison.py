@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -110,6 +110,8 @@ class Comparison:
         )
         self.notes += notes
         evidence = Evidence(inputs=self.problem.arrays, numbers=numbers, dy=self.v, y=y)
+        if self.rounded:
+            evidence = replace(evidence, strict=FLOAT32_TOLERANCE)
         self.tensors = name_errors(
             self.problem,
             gradients,
@@ -117,6 +119,7 @@ class Comparison:
             evidence,
             self.tolerance,
             self.complex_tolerance,
+            self.step,
         )
 
     def broken_by_pair(self) -> list[str]:

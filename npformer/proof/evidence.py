@@ -33,6 +33,7 @@ class Evidence:
     dy: np.ndarray | None = None
     y: np.ndarray | None = None
     jacobian: np.ndarray | None = None
+    strict: float = STRICT  # what a formula may leave unexplained
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class WrongGradient:
         """The difference, 0 where it is unknown."""
         return np.where(self.known, self.analytic - self.numeric, 0.0)
 
-    def explains(self, candidate: np.ndarray, strict: float = STRICT) -> bool:
+    def explains(self, candidate: np.ndarray) -> bool:
         """Return whether a formula gives what the backward pass gave.
 
         It may be NaN in at most half of the known entries.
@@ -64,7 +65,7 @@ class WrongGradient:
             return False
         error = float(np.linalg.norm(self.error[compared]))
         rest = float(np.linalg.norm((self.analytic - candidate)[compared]))
-        return error > 0.0 and rest <= strict * error
+        return error > 0.0 and rest <= self.evidence.strict * error
 
     def multiple(self, candidate: np.ndarray) -> float | None:
         """Return the factor with which a formula gives what the backward pass gave, or None."""

@@ -138,7 +138,7 @@ class Probe:
         try:
             for x, original in zip(arrays, self.problem.originals, strict=False):
                 x[...] = original
-            return self._slopes(u, h).central
+            return self._slopes(u, shrink=self.step / h).central
         finally:
             for x, value in zip(arrays, values, strict=True):
                 x[...] = value

@@ -37,10 +37,12 @@ def name_errors(
     evidence: Evidence,
     tolerance: float,
     complex_tolerance: float | None,
+    step: float = STEP,
 ) -> list[TensorReport]:
     """Return the reports of tensors, with the kinds of error of the wrong ones.
 
-    `gradients` are those of the backward pass. `evidence` has y and dy, and no Jacobian.
+    `gradients` are those of the backward pass. `evidence` has y and dy, and no Jacobian. `step` is
+    that of differences.
     """
     wrong = [tensor for tensor in tensors if not tensor.passes(tolerance, complex_tolerance)]
     if not wrong:
@@ -52,7 +54,7 @@ def name_errors(
     left = MOST_ENTRIES
     for tensor in sorted(wrong, key=lambda tensor: math.prod(tensor.shape)):
         name = tensor.name
-        numeric, jacobian = differentiate(problem, name, evidence, left)
+        numeric, jacobian = differentiate(problem, name, evidence, left, step)
         left = max(left - int(np.isfinite(numeric).sum()), 0)
         pairs[name] = analytic[name], numeric
         if jacobian is not None:
@@ -89,7 +91,7 @@ def name_constants(problem: Problem) -> dict[str, np.ndarray]:
 
 
 def differentiate(
-    problem: Problem, name: str, evidence: Evidence, most: int
+    problem: Problem, name: str, evidence: Evidence, most: int, step: float = STEP
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the derivatives of L = sum(y * dy) for one array, and its Jacobian if it is small.
 
@@ -107,7 +109,7 @@ def differentiate(
         jacobian = np.zeros((x.size, y.size))
     slopes = np.zeros((2, x.size))
     for i in indices:
-        below, above = _changes(problem, x, int(i), y)
+        below, above = _changes(problem, x, int(i), y, step)
         slopes[:, i] = (below * dy).sum(), (above * dy).sum()
         numeric.flat[i] = slopes[:, i].mean()
         if jacobian is not None:
@@ -118,11 +120,11 @@ def differentiate(
 
 
 def _changes(
-    problem: Problem, x: np.ndarray, i: int, y: np.ndarray
+    problem: Problem, x: np.ndarray, i: int, y: np.ndarray, step: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return how y changes per step, below and above entry i of an array."""
     start = float(x.flat[i])
-    step = STEP * max(1.0, abs(start))
+    step = step * max(1.0, abs(start))
     try:
         x.flat[i] = start - step
         low, width_below = np.array(problem.forward()[0]), start - float(x.flat[i])

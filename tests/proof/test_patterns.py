@@ -133,6 +133,13 @@ def test_an_error_is_named_beside_a_gradient_that_is_none():
     assert patterns_of(gated, X, B) == {"x": "backward is 2 times the derivative; 2 is the length"}
 
 
+def test_an_error_is_named_where_y_is_rounded_to_float32():
+    rounded = (lambda x: ((x**2).astype("f4").astype("f8"), x)), lambda dy, x: 6.0 * dy * x
+    assert patterns_of(rounded, X) == {
+        "x": "backward is 3 times the derivative; 3 is the batch size"
+    }
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_random_error_has_no_name(seed):
     noise = np.random.default_rng(seed)
