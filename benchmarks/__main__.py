@@ -15,6 +15,7 @@ BENCHMARKS = {
     "faults": "killed trainings, damaged files, wrong calls (an hour; `faults --help`)",
     "lengths": "time and memory of three mixers as sequences grow, with a plot (8 minutes)",
     "onnx": "onnxruntime and npformer classifying the same batches (3 minutes)",
+    "disagreements": "the same numbers through other libraries (20 minutes; needs uv)",
     "padding": "batches by length compared with full padding, and with PyTorch (10 minutes)",
     "ranks": "two ranks compared with two workers, and overlapped exchanges (5 minutes)",
     "sklearn": "EncoderClassifier compared with scikit-learn's classifiers (3 minutes)",
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "mutants": "small changes to the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = (
+    "disagreements",
     "cases",
     "cpu",
     "faults",

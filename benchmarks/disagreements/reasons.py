@@ -1,0 +1,63 @@
+"""Why cells differ: `reasons.toml`, and npformer's expressions for a library's numbers."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.disagreements.question import Part, Question
+from npformer import functional as F
+from npformer import optim
+
+REASONS = Path(__file__).with_name("reasons.toml")
+
+ANY_LIBRARY = "*"
+"""In a reason: every library whose cell differs, unless another reason names it."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why some libraries' answers to some questions differ from npformer's.
+
+    Parameters
+    ----------
+    questions, libraries : list of str
+        Names; `ANY_LIBRARY` stands for the libraries that no other reason names.
+    because : str
+    npformer : str
+        An expression that gives the libraries' y, or "". Its names are the question's arrays and
+        those in `MODULES`.
+    """
+
+    questions: list[str]
+    libraries: list[str]
+    because: str
+    npformer: str = ""
+
+
+MODULES = {"F": F, "np": np, "optim": optim}
+
+
+def reasons_of(part: Part) -> list[Reason]:
+    """Return the reasons of a part, in the order of their numbers on the page."""
+    tables = tomllib.loads(REASONS.read_text("utf-8")).get(part.name, [])
+    return [Reason(**table) for table in tables]
+
+
+def reason_number(reasons: list[Reason], question: str, library: str) -> int | None:
+    """Return the number of the reason for a cell: one that names the library comes first."""
+    fitting = [
+        (ANY_LIBRARY in reason.libraries, number)
+        for number, reason in enumerate(reasons, start=1)
+        if question in reason.questions
+        and (library in reason.libraries or ANY_LIBRARY in reason.libraries)
+    ]
+    return min(fitting)[1] if fitting else None
+
+
+def evaluate(expression: str, question: Question) -> np.ndarray:
+    """Return what an expression of npformer gives for a question's arrays."""
+    names = MODULES | question.arrays
+    with np.errstate(all="ignore"):
+        return np.asarray(eval(expression, dict(names)), dtype="float64")
