@@ -1,0 +1,1 @@
+"""Checks of what other people's optimizers, schedules, dropout and masks promise."""
