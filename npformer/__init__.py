@@ -73,7 +73,16 @@ _NAMES = {
     # the proof
     "GradcheckError": "npformer.proof.report",
     "GradcheckReport": "npformer.proof.report",
+    "OptimcheckError": "npformer.proof.promises",
+    "OptimcheckReport": "npformer.proof.promises",
+    "PromiseError": "npformer.proof.promises",
+    "PromiseReport": "npformer.proof.promises",
+    "dropoutcheck": "npformer.proof.promises",
+    "evaluationcheck": "npformer.proof.promises",
     "gradcheck": "npformer.engine.gradcheck",
+    "maskcheck": "npformer.proof.promises",
+    "optimcheck": "npformer.proof.promises",
+    "schedulecheck": "npformer.proof.promises",
     # the engine
     "Workspace": "npformer.engine",
     "fast": "npformer.engine",

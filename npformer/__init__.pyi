@@ -46,6 +46,15 @@ from npformer.optim import SGD as SGD
 from npformer.optim import Adam as Adam
 from npformer.optim import NonFiniteGradientError as NonFiniteGradientError
 from npformer.optim import clip_by_global_norm as clip_by_global_norm
+from npformer.proof.promises import OptimcheckError as OptimcheckError
+from npformer.proof.promises import OptimcheckReport as OptimcheckReport
+from npformer.proof.promises import PromiseError as PromiseError
+from npformer.proof.promises import PromiseReport as PromiseReport
+from npformer.proof.promises import dropoutcheck as dropoutcheck
+from npformer.proof.promises import evaluationcheck as evaluationcheck
+from npformer.proof.promises import maskcheck as maskcheck
+from npformer.proof.promises import optimcheck as optimcheck
+from npformer.proof.promises import schedulecheck as schedulecheck
 from npformer.proof.report import GradcheckError as GradcheckError
 from npformer.proof.report import GradcheckReport as GradcheckReport
 from npformer.tasks import sklearn as sklearn

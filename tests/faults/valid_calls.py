@@ -401,6 +401,59 @@ call(
 )
 
 
+class Descent:
+    """Gradient descent, for optimcheck."""
+
+    lr = 0.25
+
+    def step(self, params: Any, grads: Any) -> None:
+        for parameter, gradient in zip(params, grads, strict=True):
+            parameter -= self.lr * gradient
+
+
+call(
+    "optimcheck",
+    nf.optimcheck,
+    optimizer=Descent(),
+    kind="sgd",
+    lr=0.25,
+    betas=(0.5, 0.75),
+    eps=1e-8,
+    momentum=0.0,
+    rho=0.5,
+    weight_decay=0.0,
+    tolerance=1e-6,
+)
+call(
+    "schedulecheck",
+    nf.schedulecheck,
+    schedule=optim.cosine(total=10, warmup=2),
+    kind="cosine",
+    lr=1.0,
+    d_model=1.0,
+    warmup=2,
+    total=10,
+    final=0.0,
+    step_size=1,
+    gamma=0.5,
+    tolerance=1e-6,
+)
+call("dropoutcheck", nf.dropoutcheck, target=L.Dropout(0.25), x=f64(2, 3, 4), rate=0.25)
+
+
+def maskcheck(target: Any, x: Any, **options: Any) -> Any:
+    return nf.maskcheck(target, x, **options)
+
+
+def evaluationcheck(target: Any, x: Any, **options: Any) -> Any:
+    return nf.evaluationcheck(target, x, **options)
+
+
+attention = mixers.Attention(4, seed=0, dtype="float64")
+call("maskcheck", maskcheck, target=attention, x=f64(2, 3, 4), mask=KEEP)
+call("evaluationcheck", evaluationcheck, target=attention, x=f64(2, 3, 4), mask=KEEP)
+
+
 # Training and files -------------------------------------------------------------------------------
 def place(name: str, write: Callable[[Path], Any] = lambda path: None) -> Made:
     """Return the path of a file, which is written where it is not there."""

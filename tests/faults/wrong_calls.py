@@ -44,6 +44,8 @@ ON_PURPOSE = (
     MemoryError,
     npformer.BackendUnavailableError,
     npformer.GradcheckError,
+    npformer.OptimcheckError,
+    npformer.PromiseError,
 )
 """What npformer raises, and its subclasses."""
 

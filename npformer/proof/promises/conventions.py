@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from npformer.proof.promises.argument_roles import Argument, arguments_of
+from npformer.proof.promises.checked_arguments import copy_of
 from npformer.proof.promises.packings import DictPacking, ListPacking, NamedPacking, Packing
 from npformer.proof.promises.setting_names import word_list
-from npformer.proof.promises.slots import Slot, StandIn, slots_of_optimizer, stand_ins
+from npformer.proof.promises.slots import Slot, slots_of_optimizer
+from npformer.proof.promises.stand_ins import StandIn, stand_ins
 from npformer.proof.promises.steppers import (
     ArgumentStepper,
     Arrays,
@@ -31,6 +33,10 @@ METHODS = word_list(
     "get_update get_updates calculate_update call __call__"
 )
 """Methods that take a step, in the order in which they are tried."""
+
+
+TAKEN_ONCE = "parameter", "layer", "pairs", "state"
+"""Roles of a constructor's argument that may be the parameters."""
 
 
 @dataclass
@@ -55,7 +61,7 @@ def target_of(target: Any, settings: Mapping[str, float]) -> Target:
             return Target(name, target, methods_of(type(optimizer), optimizer), False)
         return Target(target.__name__, lambda: target, [("", arguments)], False)
     name = type(target).__name__
-    return Target(name, lambda: copy.deepcopy(target), methods_of(type(target), target), False)
+    return Target(name, lambda: copy_of(target), methods_of(type(target), target), False)
 
 
 def methods_of(kind: type, instance: Any = None) -> list[tuple[str, list[Argument]]]:
@@ -77,29 +83,32 @@ def methods_of(kind: type, instance: Any = None) -> list[tuple[str, list[Argumen
 
 
 def _target_of_class(kind: type, settings: Mapping[str, float]) -> Target:
+    """Return a class as a `Target`: its arguments are settings, and perhaps the parameters."""
     constructor = arguments_of(kind) or []
-    required = [a for a in constructor if not a.is_optional]
-    takers = [a for a in required if a.role in ("parameter", "layer", "pairs", "state")]
+    takers = [a.name for a in constructor if not a.is_optional and a.role in TAKEN_ONCE]
     if len(takers) > 1:
-        names = ", ".join(a.name for a in takers)
         raise TypeError(
-            f"{kind.__name__} takes {names}, which cannot be told; expected an optimizer whose "
-            f"arguments are parameters and numbers. Write a function that makes one: "
-            f"optimcheck(lambda: {kind.__name__}(...))"
+            f"{kind.__name__} takes {', '.join(takers)}, which cannot be told; expected an "
+            "optimizer whose arguments are parameters and numbers. Write a function that makes "
+            f"one: optimcheck(lambda: {kind.__name__}(...))"
         )
 
     def make(container: Any = None) -> Any:
-        values: dict[str, Any] = {}
-        for argument in constructor:
-            if argument in takers:
-                values[argument.name] = container
-            elif argument.role == "setting":
-                setting, value = setting_called(argument.name, settings)
-                if not argument.is_optional or setting in settings:
-                    values[argument.name] = value
-        return kind(**values)
+        values = dict.fromkeys(takers, container)
+        return kind(**values, **_settings_passed(constructor, settings))
 
     return Target(kind.__name__, make, methods_of(kind), bool(takers))
+
+
+def _settings_passed(constructor: list[Argument], settings: Mapping[str, float]) -> dict[str, Any]:
+    """Return the settings that a constructor gets: stated ones, and those without a default."""
+    values: dict[str, Any] = {}
+    for argument in constructor:
+        setting, value = setting_called(argument.name, settings)
+        is_stated = setting in settings or (setting == "betas" and "beta1" in settings)
+        if argument.role == "setting" and (is_stated or not argument.is_optional):
+            values[argument.name] = value
+    return values
 
 
 @dataclass
@@ -127,18 +136,22 @@ def steppers_of(
 ) -> Iterator[Stepper]:
     """Yield the ways in which a target may be called."""
     for method, arguments in target.methods:
-        roles = [argument.role for argument in arguments if not argument.is_optional]
-        roles += [a.role for a in arguments if a.is_optional and a.role == "gradient"]
+        roles = [a.role for a in arguments if not a.is_optional or a.role == "gradient"]
         call = f"{method or target.name}({', '.join(a.name for a in arguments)})"
         common = Common(call, target, method, arguments, settings)
-        if ("gradient" in roles and "parameter" in roles) or "pairs" in roles:
+        yield from _steppers_of_method(common, roles, parameters)
+
+
+def _steppers_of_method(common: Common, roles: list[str], parameters: Any) -> Iterator[Stepper]:
+    """Yield the ways in which a method may be called, by the roles of its arguments."""
+    if "pairs" in roles or {"gradient", "parameter"} <= set(roles):
+        yield from _argument_steppers(common, roles, parameters)
+    elif "layer" in roles or "parameter" in roles:
+        yield from _stand_in_steppers(common)
+    else:
+        yield from _holder_steppers(common, "gradient" in roles)
+        if "gradient" in roles:
             yield from _argument_steppers(common, roles, parameters)
-        elif "layer" in roles or "parameter" in roles:
-            yield from _stand_in_steppers(common)
-        else:
-            yield from _holder_steppers(common, "gradient" in roles)
-            if "gradient" in roles:
-                yield from _argument_steppers(common, roles, parameters)
 
 
 @dataclass
@@ -154,7 +167,7 @@ class Common:
 
 def _argument_steppers(common: Common, roles: list[str], parameters: Any) -> Iterator[Stepper]:
     """Yield the steppers that pass parameters and gradients."""
-    for packing in _packings(common, roles, parameters):
+    for packing in _packings(roles, parameters):
         stepper = ArgumentStepper(
             f"{common.call}, with {packing.words}",
             common.target.make,
@@ -189,21 +202,27 @@ def one_for_each(stepper: Stepper) -> OneForEach | None:
     )
 
 
-def _packings(common: Common, roles: list[str], parameters: Any) -> Iterator[Packing]:
-    names = tuple(parameters) if isinstance(parameters, Mapping) else ()
-    if roles.count("parameter") > 1 and roles.count("parameter") == roles.count("gradient"):
-        if roles.count("parameter") == len(SHAPES):
-            yield NamedPacking()
-        return
-    if parameters is None or isinstance(parameters, Mapping):
-        for prefix in ("", "d", "grad_"):
-            words = f"dicts whose gradients are called {prefix}W1" if prefix else "dicts"
-            if "pairs" not in roles:
-                yield DictPacking(words, prefix=prefix, names=names)
+def _packings(roles: list[str], parameters: Any) -> list[Packing]:
+    """Return the ways to pass parameters: those of `parameters`, if the caller has some."""
+    n_parameters = roles.count("parameter")
+    if n_parameters > 1:
+        fits = n_parameters == roles.count("gradient") == len(SHAPES)
+        return [NamedPacking()] if fits else []
+    in_pairs = "pairs" in roles
+    packings: list[Packing] = []
+    if not in_pairs and (parameters is None or isinstance(parameters, Mapping)):
+        packings += _dict_packings(tuple(parameters or ()))
     if parameters is None or isinstance(parameters, list):
-        yield ListPacking()
-    if (parameters is None or isinstance(parameters, np.ndarray)) and "pairs" not in roles:
-        yield Packing()
+        packings.append(ListPacking())
+    if not in_pairs and (parameters is None or isinstance(parameters, np.ndarray)):
+        packings.append(Packing())
+    return packings
+
+
+def _dict_packings(names: tuple[str, ...]) -> list[Packing]:
+    """Return the packings of dicts, by what the gradients are called."""
+    words = {"": "dicts", "d": "dicts with dW1 for W1", "grad_": "dicts with grad_W1 for W1"}
+    return [DictPacking(words[prefix], prefix=prefix, names=names) for prefix in words]
 
 
 def _stand_in_steppers(common: Common) -> Iterator[Stepper]:

@@ -66,7 +66,7 @@ OF_COUNT: Words = {
 }
 
 ROOT: Words = {
-    ("root", "twice"): "its root is paired_keys twice",
+    ("root", "twice"): "its root is taken twice",
     ("root", "none"): "it divides by v, without a root",
 }
 
@@ -196,7 +196,7 @@ KINDS: dict[str, Kind] = {
         formula="theta = theta - lr m_hat / (sqrt(max(v) / (1 - beta2^t)) + eps)",
         rule=Adam(decay="l2", largest="v"),
         forms={
-            ("largest", "v_hat"): "the largest corrected v is paired_keys",
+            ("largest", "v_hat"): "the largest corrected v is taken",
             ("correction", "none"): "without bias correction, as Reddi et al. (2018) write it",
             **DECOUPLED,
         },

@@ -7,43 +7,22 @@ faults says which formula it is that the optimizer follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, describe
-from npformer.proof.promises.conventions import (
-    SHAPES,
-    OneForEach,
-    Target,
-    one_for_each,
-    steppers_of,
-    target_of,
-)
-from npformer.proof.promises.courses import STEPS, courses_for
-from npformer.proof.promises.kinds import (
-    KINDS,
-    Variant,
-    kind_in_name,
-    other_kinds,
-    right_variants,
-    wrong_variants,
-)
+from npformer.core import checks
+from npformer.optim.adam import two_rates
+from npformer.proof.promises.conventions import OneForEach, one_for_each, target_of
+from npformer.proof.promises.courses import STEPS
+from npformer.proof.promises.identification import Identification
+from npformer.proof.promises.kinds import KINDS
 from npformer.proof.promises.optimizer_report import (
     TOLERANCE,
     OptimcheckError,
     OptimcheckReport,
 )
-from npformer.proof.promises.runs import Difference, Run, compare, follow, is_impossible, run
-from npformer.proof.promises.setting_names import SETTINGS_OF_KIND, flag_of
-from npformer.proof.promises.steppers import ArgumentStepper, OwnStepper, Stepper
-from npformer.proof.promises.update_rules import Settings
-
-FLOAT32_TOLERANCE = 1e-3
-
-ONE_SHAPE = [SHAPES[0], SHAPES[0]]
 
 STATED = "lr", "beta1", "beta2", "eps", "momentum", "rho", "weight_decay"
 
@@ -70,9 +49,9 @@ def optimcheck(
     ----------
     optimizer : class, object, or function
         A class, whose objects are made with the settings below and, if it asks for them, with
-        parameters; an object that has not paired_keys a step yet, of which copies are used; a function
+        parameters; an object that has not taken a step yet, of which copies are used; a function
         without arguments that makes one; or an update function such as
-        ``adam(w, dw, config) -> (w, config)``. Its steps are paired_keys by ``step(params, grads)``,
+        ``adam(w, dw, config) -> (w, config)``. Its steps are taken by ``step(params, grads)``,
         ``update(w, dw)``, ``update_params(layer)``, ``step()`` and others alike.
     kind : str, optional
         What it should be: "sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw",
@@ -133,7 +112,7 @@ def optimcheck(
     checks.number("tolerance", tolerance, above=0.0)
     stated = _collect_settings(lr, betas, eps, momentum, rho, weight_decay)
     target = target_of(optimizer, stated)
-    check = _Check(target, kind, stated, steps, seed, tolerance)
+    check = Identification(target, kind, stated, steps, seed, tolerance)
     stepper = check.stepper_of_user(step) if step else check.first_stepper(parameters)
     report = check.report(stepper)
     alone = one_for_each(stepper)
@@ -154,233 +133,7 @@ def _collect_settings(
     weight_decay: float | None,
 ) -> dict[str, float]:
     """Return the settings that are not None, by name, checked."""
-    beta1, beta2 = (None, None) if betas is None else betas
+    beta1, beta2 = (None, None) if betas is None else two_rates("betas", betas)
     values = (lr, beta1, beta2, eps, momentum, rho, weight_decay)
     named = zip(STATED, values, strict=True)
     return {n: checks.not_negative(n, x) for n, x in named if x is not None}
-
-
-class _Check:
-    """The check of one target."""
-
-    def __init__(
-        self,
-        target: Target,
-        kind: str | None,
-        stated: dict[str, float],
-        steps: int,
-        seed: int,
-        tolerance: float,
-    ) -> None:
-        self.target = target
-        self.kind = kind or kind_in_name(target.name)
-        self.stated = stated
-        self.steps = steps
-        self.seed = seed
-        self.tolerance = tolerance
-
-    def stepper_of_user(self, step: Callable[..., Any]) -> Stepper:
-        """Return the stepper that calls what the user wrote."""
-        words = "the step that was passed"
-        return OwnStepper(words, self.target.make, "", [], self.stated, own_step=step)
-
-    def first_stepper(self, parameters: Any) -> Stepper:
-        """Return the first stepper that runs and moves a parameter, or else that runs."""
-        stands_still: Stepper | None = None
-        errors: list[str] = []
-        for stepper in steppers_of(self.target, self.stated, parameters):
-            trial = self._try(stepper, stepper.shapes or SHAPES)
-            if trial.error:
-                errors.append(f"{stepper.words}: {trial.error}")
-                if self._takes_one_shape(stepper):
-                    return stepper
-            elif trial.moves():
-                return stepper
-            elif isinstance(stepper, ArgumentStepper | OneForEach):
-                stands_still = stands_still or stepper
-        if stands_still is None:
-            raise TypeError(self._no_call(errors))
-        return stands_still
-
-    def _takes_one_shape(self, stepper: Stepper) -> bool:
-        """Return whether a stepper for all parameters runs if they have one shape."""
-        if not isinstance(stepper, ArgumentStepper) or not stepper.packing.is_container:
-            return False
-        trial = self._try(stepper, ONE_SHAPE)
-        return stepper.shapes is None and trial.moves() and not trial.error
-
-    def _try(self, stepper: Stepper, shapes: list[tuple[int, ...]]) -> Run:
-        """Take two steps."""
-        return run(stepper, courses_for(shapes, self.seed, steps=2)[0])
-
-    def _no_call(self, errors: list[str]) -> str:
-        tries = "".join(f"\n  {error}" for error in errors[:6])
-        return (
-            f"{self.target.name} could not be called in a usual way; expected a method such as "
-            "step(params, grads), update(w, dw) or update_params(layer). Write "
-            "optimcheck(optimizer, step=lambda optimizer, params, grads: ...), which changes the "
-            f"list params or returns a new one. What was tried:{tries or ' nothing'}"
-        )
-
-    def report(self, stepper: Stepper) -> OptimcheckReport:
-        """Run a stepper, and say which formula it follows."""
-        runs = self._runs(stepper)
-        self.float32 = any(result.float32 for result in runs)
-        kind = self._kind_with_options(stepper, runs)
-        variant = self._identify(runs, kind)
-        shown = variant if variant is not None and variant.is_right else None
-        reference = shown or next(iter(right_variants(kind, Settings(lr=1.0))))
-        settings = self._settings(runs[0], kind)
-        passed = shown is not None and not any(result.error for result in runs)
-        return OptimcheckReport(
-            title=self.target.name,
-            formula=KINDS[kind].formula,
-            passed=passed,
-            diagnosis=self._diagnose(runs, variant, kind),
-            called=stepper.words,
-            settings=settings,
-            differences=self._differences(runs, reference),
-            notes=list(self._notes(stepper, runs, kind, settings)),
-            tolerance=self._tolerance(),
-        )
-
-    def _tolerance(self) -> float:
-        return max(self.tolerance, FLOAT32_TOLERANCE) if self.float32 else self.tolerance
-
-    def _runs(self, stepper: Stepper) -> list[Run]:
-        courses = courses_for(stepper.shapes or SHAPES, self.seed, self.steps)
-        if stepper.shapes is None:
-            same = courses_for(ONE_SHAPE, self.seed, self.steps)[0]
-            courses.append(replace(same, name="drawn, for two of one shape"))
-        return [run(stepper, course) for course in courses]
-
-    def _kind_with_options(self, stepper: Stepper, runs: list[Run]) -> str:
-        """Return the kind, where Nesterov, momentum or AMSGrad may be an option of the class."""
-        kind = self.kind or "adam"
-        if kind in ("sgd", "momentum") and flag_of(stepper.optimizer, "nesterov"):
-            return "nesterov"
-        if kind == "sgd":
-            return "momentum" if self._momentum(runs[0]) else "sgd"
-        if kind == "adam" and flag_of(stepper.optimizer, "amsgrad"):
-            return "amsgrad"
-        return kind
-
-    def _momentum(self, result: Run) -> float:
-        """Return what is called momentum, for a class called SGD."""
-        numbers = result.numbers_before[0] if result.numbers_before else {}
-        return self.stated.get("momentum", numbers.get("momentum", 0.0))
-
-    def _settings(self, result: Run, kind: str) -> dict[str, float]:
-        """Return the settings of the formula, in the first step."""
-        settings = self._settings_of_steps(result, kind)
-        if not settings:
-            return {}
-        values = settings[0][0]
-        return {name: getattr(values, name) for name in ("lr", *SETTINGS_OF_KIND[kind])}
-
-    def _settings_of_steps(self, result: Run, kind: str) -> list[list[Settings]]:
-        """Return the settings of all steps, as they were before each step and after it."""
-        if not result.numbers_after:
-            return []
-        series = [result.settings(kind, self.stated, when) for when in ("before", "after")]
-        known = [settings for settings in series if settings]
-        if not known:
-            raise TypeError(
-                f"{self.target.name} has no learning rate under a usual name; its numbers are "
-                f"{describe(sorted(result.numbers_after[-1]))}. Pass it: "
-                "optimcheck(optimizer, lr=0.01)"
-            )
-        return known[:1] if len(known) == 2 and known[0] == known[1] else known
-
-    def _variants(self, kind: str, settings: Settings) -> Iterator[Variant]:
-        """Yield what the optimizer may be: right forms, known faults, then other kinds."""
-        yield from right_variants(kind, settings)
-        if self.kind is None:
-            yield from (replace(v, is_right=True) for v in other_kinds(kind, settings))
-        yield from wrong_variants(kind, settings)
-        if self.kind is not None:
-            yield from other_kinds(kind, settings)
-        for other in KINDS:
-            if other != kind:
-                yield from _single_faults(other, settings)
-
-    def _identify(self, runs: list[Run], kind: str) -> Variant | None:
-        """Return the first variant that all runs follow."""
-        complete = [result for result in runs if result.parameters]
-        if not complete or not any(result.moves() for result in complete):
-            return None
-        for variant in self._variants(kind, self._first_settings(complete[0], kind)):
-            if self._all_follow(complete, variant):
-                return variant
-        return None
-
-    def _first_settings(self, result: Run, kind: str) -> Settings:
-        return self._settings_of_steps(result, kind)[0][0]
-
-    def _all_follow(self, runs: Iterable[Run], variant: Variant) -> bool:
-        return all(self._follows(result, variant) for result in runs)
-
-    def _follows(self, result: Run, variant: Variant) -> bool:
-        if is_impossible(variant, result.course):
-            return bool(result.error)
-        return self._difference(result, variant).error <= self._tolerance()
-
-    def _difference(self, result: Run, variant: Variant) -> Difference:
-        """Return the difference from a rule, with lr from before each step or from after it."""
-        differences = [
-            compare(result, follow(variant, result.course, settings), self._tolerance())
-            for settings in self._settings_of_steps(result, variant.kind)
-        ]
-        return min(differences, key=lambda d: d.error)
-
-    def _differences(self, runs: list[Run], variant: Variant) -> list[Difference]:
-        return [self._difference(result, variant) for result in runs if result.parameters]
-
-    def _diagnose(self, runs: list[Run], variant: Variant | None, kind: str) -> str:
-        """Return in words what the optimizer is."""
-        raising = next((result for result in runs if result.error), None)
-        moving = any(result.moves() for result in runs)
-        if not moving and raising is None:
-            return "no optimizer yet: the parameters do not change, it updates copies of them"
-        if raising is not None:
-            where = f"a step raises {raising.error}"
-            return f"{variant}; for parameters of two shapes {where}" if variant else where
-        if variant is None:
-            return f"neither {KINDS[kind].title} nor a fault of the table"
-        if variant.kind != kind and self.kind is not None:
-            return f"{variant}, not {KINDS[kind].title}"
-        return str(variant)
-
-    def _notes(
-        self, stepper: Stepper, runs: list[Run], kind: str, settings: dict[str, float]
-    ) -> Iterator[str]:
-        numbers = runs[0].settings(kind, {}, "after") if runs[0].numbers_after else None
-        if numbers is not None and self.kind is not None:
-            yield from self._settings_assumed(runs[0], kind)
-        if isinstance(stepper, OneForEach):
-            yield (
-                "one object keeps one set of moments, which two parameters would share: make one "
-                "for each parameter"
-            )
-        if isinstance(stepper, ArgumentStepper) and stepper.changes_gradients:
-            yield "a step changes the gradients that it is given"
-        if self.float32:
-            yield "parameters are float32: compared up to its rounding"
-        if settings.get("weight_decay") == 0.0 and kind in ("adamw", "lion"):
-            yield "weight_decay is 0, so it was not compared; pass weight_decay=0.1, too"
-
-    def _settings_assumed(self, result: Run, kind: str) -> Iterator[str]:
-        """Yield which settings were found under no name, so that the usual ones were paired_keys."""
-        from npformer.proof.promises.setting_names import pick_settings
-
-        known = {**pick_settings(result.numbers_after[-1], kind), **self.stated}
-        missing = [n for n in SETTINGS_OF_KIND[kind] if n not in known and n != "weight_decay"]
-        if missing:
-            default = Settings(lr=1.0)
-            values = ", ".join(f"{name} {getattr(default, name):g}" for name in missing)
-            yield f"found no {' or '.join(missing)} by name; the formula was given {values}"
-
-
-def _single_faults(kind: str, settings: Settings) -> Sequence[Variant]:
-    """Return the faults of another kind, one at a time."""
-    return [v for v in wrong_variants(kind, settings) if ";" not in v.words]

@@ -30,7 +30,7 @@ class OptimcheckReport:
     passed : bool
         Whether it follows that formula, in one of its published forms.
     diagnosis : str
-        What it is, in words: "Adam", or "Adam: its root is paired_keys twice".
+        What it is, in words: "Adam", or "Adam: its root is taken twice".
     called : str
         How it was called.
     settings : dict of str to float
@@ -67,22 +67,29 @@ class OptimcheckReport:
             f"  this is {self.diagnosis}",
             f"  formula: {self.formula}",
             f"  called as {self.called}",
-            *([f"  with {settings}"] if settings else []),
-            *self._table(),
         ]
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+        if settings:
+            lines.append(f"  with {settings}")
+        lines += self._table()
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join(lines)
 
     def _table(self) -> list[str]:
         rows = [["run", "error", "at", self.compared, "formula", ""]]
-        for d in self.differences:
-            place = f"step {d.step}"
-            if d.entry:
-                place += f", parameter {d.parameter}{list(d.entry)}"
-            wrong = "" if d.error <= self.tolerance else "<-- wrong"
-            numbers = [f"{d.change:.9g}", f"{d.expected:.9g}"]
-            at = [place, *numbers] if d.step else ["", "", ""]
-            rows.append([d.course, f"{d.error:.1e}", *at, wrong])
+        rows += [self._row(difference) for difference in self.differences]
         if len(rows) == 1:
             return []
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+    def _row(self, difference: Difference) -> list[str]:
+        error = f"{difference.error:.1e}"
+        if not difference.step:
+            return [difference.course, error, "", "", "", ""]
+        place = f"step {difference.step}"
+        if difference.entry:
+            place += f", parameter {difference.parameter}{list(difference.entry)}"
+        wrong = "" if difference.error <= self.tolerance else "<-- wrong"
+        change = f"{difference.change:.9g}"
+        expected = f"{difference.expected:.9g}"
+        return [difference.course, error, place, change, expected, wrong]

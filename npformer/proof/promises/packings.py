@@ -58,19 +58,24 @@ class Packing:
         self, arguments: list[Argument], container: Any, gradients: Arrays, group: tuple[int, ...]
     ) -> dict[str, Any]:
         """Return the values of a call, by argument name."""
-        values: dict[str, Any] = {}
-        for argument in arguments:
-            if argument.role == "parameter" and not argument.is_optional:
-                values[argument.name] = container
-            if argument.role == "gradient":
-                values[argument.name] = self.pack_gradients(gradients)
-            if argument.role == "key" and not self.is_container:
-                values[argument.name] = names_of(group[0] + 1)[-1]
-            if argument.role == "pairs":
-                pairs = list(zip(container, self.pack_gradients(gradients), strict=True))
-                starts_with_gradients = argument.name.lower().startswith("grad")
-                values[argument.name] = [p[::-1] for p in pairs] if starts_with_gradients else pairs
-        return values
+        values = {a.name: self._value(a, container, gradients, group) for a in arguments}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _value(
+        self, argument: Argument, container: Any, gradients: Arrays, group: tuple[int, ...]
+    ) -> Any:
+        """Return what is passed for an argument; None if it is not a matter of parameters."""
+        if argument.role == "parameter" and not argument.is_optional:
+            return container
+        if argument.role == "gradient":
+            return self.pack_gradients(gradients)
+        if argument.role == "key" and not self.is_container:
+            return names_of(group[0] + 1)[-1]
+        if argument.role == "pairs":
+            pairs = list(zip(container, gradients, strict=True))
+            starts_with_gradients = argument.name.lower().startswith("grad")
+            return [pair[::-1] for pair in pairs] if starts_with_gradients else pairs
+        return None
 
 
 @dataclass

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from npformer.core import describe
 from npformer.proof.promises.argument_roles import COUNTERS
-from npformer.proof.promises.setting_names import is_number, numbers_of, plain_name, word_list
+from npformer.proof.promises.setting_names import (
+    is_number,
+    numbers_of,
+    plain_name,
+    word_list,
+    word_set,
+)
 
 SCHEDULE_NAMES: dict[str, list[str]] = {
     "d_model": word_list(
@@ -42,6 +48,10 @@ DEFAULTS = {
     "gamma": 0.5,
 }
 """What is passed for a setting without a default."""
+
+OPTIMIZER_NAMES = word_set("optimizer opt optim optimiser")
+
+ATTRIBUTES_OF_OPTIMIZER = "optimizer", "_optimizer", "opt", "optim"
 
 METHODS_OF_STEP = word_list("__call__ get_lr lr_at rate get_rate learning_rate lr value get call")
 """Methods that take the number of a step and return a learning rate."""
@@ -101,23 +111,68 @@ def _bind(
     step_name = step_name or next((n for n in parameters if setting_of(n) is None), None)
     if step_name is None:
         return None
-    passed: dict[str, float] = {}
-    values: dict[str, Any] = {}
-    for name, parameter in parameters.items():
-        setting = setting_of(name)
-        if name == step_name or setting is None:
-            continue
-        if parameter.default is parameter.empty or setting in settings:
-            passed[setting] = settings.get(setting, DEFAULTS[setting])
-            value = passed[setting]
-            values[name] = int(value) if float(value).is_integer() else value
+    other_parameters = [p for name, p in parameters.items() if name != step_name]
+    values, passed = _values_of_settings(other_parameters, settings)
+    is_positional = parameters[step_name].kind is inspect.Parameter.POSITIONAL_ONLY
 
     def rate_of(step: int) -> Any:
-        if parameters[step_name].kind is inspect.Parameter.POSITIONAL_ONLY:
+        if is_positional:
             return function(step, **values)
         return function(**{step_name: step}, **values)
 
     return rate_of, passed
+
+
+def _values_of_settings(
+    parameters: Iterable[inspect.Parameter], settings: dict[str, float]
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return values for arguments that are settings, by their names, and by those of settings."""
+    values: dict[str, Any] = {}
+    passed: dict[str, float] = {}
+    for parameter in parameters:
+        setting = setting_of(parameter.name)
+        if setting is None or (
+            parameter.default is not parameter.empty and setting not in settings
+        ):
+            continue
+        value = settings.get(setting, DEFAULTS[setting])
+        passed[setting] = value
+        values[parameter.name] = int(value) if float(value).is_integer() else value
+    return values, passed
+
+
+def make_schedule(kind: type, settings: dict[str, float]) -> Any:
+    """Return a schedule of a class: its arguments are settings, and an optimizer with lr."""
+    parameters = inspect.signature(kind).parameters.values()
+    values, _ = _values_of_settings(parameters, settings)
+    for parameter in parameters:
+        if plain_name(parameter.name) in OPTIMIZER_NAMES:
+            values[parameter.name] = _Optimizer()
+    missing = [
+        p.name
+        for p in parameters
+        if p.default is p.empty and p.name not in values and p.kind is p.POSITIONAL_OR_KEYWORD
+    ]
+    if missing:
+        raise TypeError(
+            f"{kind.__name__} takes {missing[0]}, which cannot be told; expected a schedule, made "
+            f"with its arguments: schedulecheck({kind.__name__}(...))"
+        )
+    return kind(**values)
+
+
+class _Optimizer:
+    """Stands in for the optimizer whose learning rate a schedule sets."""
+
+    def __init__(self) -> None:
+        self.lr = 0.0
+        self.param_groups = [{"lr": 0.0}]
+
+    def step(self) -> None:
+        """Do nothing."""
+
+    def zero_grad(self) -> None:
+        """Do nothing."""
 
 
 def count_steps(schedule: Any, steps: int) -> list[float]:
@@ -145,13 +200,18 @@ def _present_rate(schedule: Any, returned: Any) -> float:
         returned = returned[0]
     if is_number(returned):
         return float(returned)
-    optimizers = [getattr(schedule, n, None) for n in ("optimizer", "_optimizer", "opt", "optim")]
-    for owner in [*optimizers, schedule]:
-        groups = getattr(owner, "param_groups", None)
-        if isinstance(groups, list) and groups:
-            return float(groups[0]["lr"])
-        for name in PLACES_OF_LR:
-            value = getattr(owner, name, None)
-            if is_number(value):
-                return float(value)  # type: ignore[arg-type]
+    owners = [getattr(schedule, name, None) for name in ATTRIBUTES_OF_OPTIMIZER]
+    owners.append(schedule)
+    for owner in owners:
+        rates = _rates_in(owner)
+        if rates:
+            return next((rate for rate in rates if rate != 0.0), 0.0)
     raise TypeError("a step returned no number and set no lr")
+
+
+def _rates_in(owner: Any) -> list[float]:
+    """Return the learning rates that an object holds."""
+    groups = getattr(owner, "param_groups", None)
+    rates = [groups[0]["lr"]] if isinstance(groups, list) and groups else []
+    rates += [getattr(owner, name, None) for name in PLACES_OF_LR]
+    return [float(rate) for rate in rates if is_number(rate)]

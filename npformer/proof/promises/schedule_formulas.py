@@ -173,7 +173,7 @@ def _faults(shape: Shape, settings: ScheduleSettings) -> Iterator[ScheduleVarian
             "d_model has the power 0.5, not -0.5": replace(shape, power_of_d=0.5),
             "d_model has the power -1, not -0.5": replace(shape, power_of_d=-1.0),
             "d_model is left out": replace(shape, power_of_d=0.0),
-            "the larger of both is paired_keys, not the smaller": replace(shape, choice="max"),
+            "the larger of both is taken, not the smaller": replace(shape, choice="max"),
             "the warm-up has the power -0.5, not -1.5": replace(shape, power_of_w=-0.5),
             "the warm-up has the power -1, not -1.5": replace(shape, power_of_w=-1.0),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from npformer.proof.promises.runs import Difference
 from npformer.proof.promises.schedule_calls import (
     count_steps,
     function_of_step,
+    make_schedule,
     read_schedule_settings,
 )
 from npformer.proof.promises.schedule_formulas import (
@@ -53,9 +55,10 @@ def schedulecheck(
 
     Parameters
     ----------
-    schedule : function or object
-        A function of the step, which may have further arguments such as d_model and warmup; or an
-        object with ``__call__(step)``, ``get_lr(step)`` or ``step()``. Objects are copied.
+    schedule : function, object or class
+        A function of the step, which may have further arguments such as d_model and warmup; an
+        object with ``__call__(step)``, ``get_lr(step)`` or ``step()``, of which copies are used; or
+        its class, which is made with the numbers below.
     kind : str, optional
         "noam" (linear warm-up and inverse square root, Vaswani et al., 2017), "cosine", "linear",
         "step", "exponential" or "constant". By default, what its name says.
@@ -84,6 +87,7 @@ def schedulecheck(
     >>> nf.schedulecheck(nf.optim.cosine(total=100, warmup=10)).diagnosis
     'half a cosine'
     """
+    tolerance = checks.number("tolerance", tolerance, above=0.0)
     name = getattr(schedule, "__name__", type(schedule).__name__)
     kind = kind_of_schedule(name) if kind is None else checks.choice("kind", kind, FORMULAS)
     if kind is None:
@@ -93,7 +97,10 @@ def schedulecheck(
         )
     values = (lr, d_model, warmup, total, final, step_size, gamma)
     names = [field.name for field in fields(ScheduleSettings)]
-    stated = {n: float(x) for n, x in zip(names, values, strict=True) if x is not None}
+    named = zip(names, values, strict=True)
+    stated = {n: _check_number(n, x) for n, x in named if x is not None}
+    if inspect.isclass(schedule):
+        schedule = make_schedule(schedule, stated)
     call = function_of_step(schedule, stated)
     settings = {**read_schedule_settings(schedule), **(call[1] if call else {}), **stated}
     missing = [n for n in NEEDS.get(kind, ()) if not settings.get(n)]
@@ -103,12 +110,24 @@ def schedulecheck(
             f"{describe(settings)}. Pass it: schedulecheck(schedule, {missing[0]}=100)"
         )
     numbers = ScheduleSettings(**settings)
+    if numbers.total and numbers.warmup >= numbers.total:
+        raise ValueError(
+            f"warmup is {numbers.warmup:g} and total {numbers.total:g}; expected a warm-up that "
+            "ends before the training"
+        )
     rates, notes = _rates(call[0] if call else None, schedule, numbers)
     report = _report(name, kind, numbers, rates, call is None, tolerance)
     report = replace(report, notes=[*notes, *_notes_of_end(rates, numbers)])
     if not report.passed:
         raise OptimcheckError(report)
     return report
+
+
+def _check_number(name: str, value: float) -> float:
+    """Return a setting, checked: steps are whole numbers, the others not negative."""
+    if name in ("warmup", "total", "step_size"):
+        return float(checks.whole(name, value, at_least=1 if name == "step_size" else 0))
+    return checks.not_negative(name, value)
 
 
 def kind_of_schedule(name: str) -> str | None:
@@ -169,25 +188,15 @@ def _report(
     """Return which formula a series of rates follows."""
     if settings.total:
         rates = {step: rate for step, rate in rates.items() if step <= settings.total}
-    other_kinds = [other for other in FORMULAS if other != kind and _can_follow(other, settings)]
-    variants = list(schedule_variants(kind, settings, calls_count))
-    for other in other_kinds:
-        variants += [
-            replace(variant, is_right=False)
-            for variant in schedule_variants(other, settings, calls_count)
-        ]
-    match: ScheduleVariant | None = None
-    for variant in variants:
-        if _difference(rates, variant, settings, tolerance).error <= tolerance:
-            match = variant
-            break
+    own_variant = next(schedule_variants(kind, settings, calls_count))
+    match = _match(kind, settings, rates, calls_count, tolerance)
     passed = match is not None and match.is_right
     if match is None:
         diagnosis = f"neither {TITLES[kind]} nor a fault of the table"
-        diagnosis += _ratio_in_words(rates, variants[0], settings)
+        diagnosis += _ratio_in_words(rates, own_variant, settings)
     else:
         diagnosis = str(match) if match.kind == kind else f"{match}, not {TITLES[kind]}"
-    reference = match if passed and match is not None else variants[0]
+    reference = own_variant if match is None or not match.is_right else match
     return OptimcheckReport(
         title=name,
         formula=FORMULAS[kind],
@@ -200,6 +209,22 @@ def _report(
         check="schedulecheck",
         compared="value",
     )
+
+
+def _match(
+    kind: str,
+    settings: ScheduleSettings,
+    rates: dict[int, float],
+    calls_count: bool,
+    tolerance: float,
+) -> ScheduleVariant | None:
+    """Return the first form or fault that all rates follow: of its kind, or of another."""
+    other_kinds = [other for other in FORMULAS if other != kind and _can_follow(other, settings)]
+    for name in (kind, *other_kinds):
+        for variant in schedule_variants(name, settings, calls_count):
+            if _difference(rates, variant, settings, tolerance).error <= tolerance:
+                return variant if name == kind else replace(variant, is_right=False)
+    return None
 
 
 def _can_follow(kind: str, settings: ScheduleSettings) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -81,25 +81,35 @@ def _values_of(owner: Any) -> dict[str, Any]:
     if isinstance(owner, Mapping):
         return {str(name): value for name, value in owner.items()}
     if inspect.isroutine(owner):
-        with suppress(TypeError, ValueError):
-            parameters = inspect.signature(owner).parameters
-            return {name: p.default for name, p in parameters.items()}
-        return {}
+        return _defaults_of(owner)
     of_class = {n: v for k in reversed(type(owner).__mro__) for n, v in vars(k).items()}
     values = {name: value for name, value in of_class.items() if is_number(value)}
     values.update(getattr(owner, "__dict__", {}))
-    for name in GROUPS:
-        group = getattr(owner, name, None)
-        if isinstance(group, Mapping):
-            values = {**{str(key): value for key, value in group.items()}, **values}
-    groups = getattr(owner, "param_groups", None)
-    if isinstance(groups, list) and groups and isinstance(groups[0], Mapping):
-        values = {**groups[0], **values}
+    for group in _groups_of(owner):
+        values = {**{str(key): value for key, value in group.items()}, **values}
     current_lr = getattr(owner, "current_lr", None)
     if callable(current_lr):
         with suppress(Exception):  # of a user's code
             values["current_lr"] = current_lr()
     return values
+
+
+def _defaults_of(function: Any) -> dict[str, Any]:
+    with suppress(TypeError, ValueError):
+        parameters = inspect.signature(function).parameters
+        return {name: p.default for name, p in parameters.items()}
+    return {}
+
+
+def _groups_of(owner: Any) -> Iterator[Mapping[Any, Any]]:
+    """Yield the dicts of settings that an object has."""
+    groups = [getattr(owner, name, None) for name in GROUPS]
+    groups_of_torch = getattr(owner, "param_groups", None)
+    if isinstance(groups_of_torch, list) and groups_of_torch:
+        groups.append(groups_of_torch[0])
+    for group in groups:
+        if isinstance(group, Mapping):
+            yield group
 
 
 def pick_settings(numbers: Mapping[str, float], kind: str) -> dict[str, float]:

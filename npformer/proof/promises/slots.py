@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -137,15 +136,19 @@ def _is_plain(item: Any) -> bool:
 def _pairs_in(owner: Any, items: dict[Any, Any]) -> Iterator[Slot]:
     """Yield the arrays of an object that have their gradient in it, too."""
     for values_name, gradients_name in GRADIENT_HOLDERS.items():
-        values, gradients = items.get(values_name), items.get(gradients_name)
-        if isinstance(values, list | dict) and isinstance(gradients, list | dict):
-            for key in _keys_of(values):
-                if is_float_array(values[key]):
-                    yield Slot(values, key, gradients, key)
+        yield from _pairs_of_containers(items.get(values_name), items.get(gradients_name))
     for name, item in items.items():
         gradient_name = gradient_name_of(name, items) if isinstance(name, str) else None
         if gradient_name is not None and is_float_array(item):
             yield Slot(owner, name, owner, gradient_name)
+
+
+def _pairs_of_containers(values: Any, gradients: Any) -> Iterator[Slot]:
+    """Yield the arrays of a list or a dict whose gradients are in another."""
+    if isinstance(values, list | dict) and isinstance(gradients, list | dict):
+        for key in _keys_of(values):
+            if is_float_array(values[key]):
+                yield Slot(values, key, gradients, key)
 
 
 def gradient_name_of(name: str, names: Any) -> str | None:
@@ -155,56 +158,3 @@ def gradient_name_of(name: str, names: Any) -> str | None:
     if name.lstrip("_") in VALUES_BESIDE_GRAD:
         conventions += ["grad", "gradient", "_grad"]
     return next((convention for convention in conventions if convention in names), None)
-
-
-TENSORS = ("data", "grad"), ("value", "grad"), ("value", "gradient"), ("data", "gradient")
-"""What objects of one parameter call it and its gradient."""
-
-LAYERS = (
-    ("weights", "biases", "dweights", "dbiases"),
-    ("W", "b", "dW", "db"),
-    ("weights", "bias", "grad_weights", "grad_bias"),
-    ("weights", "bias", "dweights", "dbias"),
-    ("weight", "bias", "grad_weight", "grad_bias"),
-    ("weight", "bias", "dweight", "dbias"),
-    ("w", "b", "dw", "db"),
-    ("W", "b", "grad_W", "grad_b"),
-    ("weights", "bias", "weights_gradient", "bias_gradient"),
-)
-"""What layers call two parameters and their gradients."""
-
-
-@dataclass
-class StandIn:
-    """Something that an optimizer's method takes in place of a layer, and its slots."""
-
-    words: str
-    items: list[Any]
-    slots: list[Slot]
-
-
-def stand_ins(shapes: list[tuple[int, ...]]) -> Iterator[StandIn]:
-    """Yield stand-ins for layers and parameters, of each convention, one after the other."""
-    zeros = [np.zeros(shape) for shape in shapes]
-    for names in LAYERS if len(shapes) == 2 else ():
-        layer = SimpleNamespace(**dict(zip(names, [*map(np.copy, zeros * 2)], strict=True)))
-        slots = [Slot(layer, names[i], layer, names[i + 2]) for i in (0, 1)]
-        yield StandIn(f"a layer with {names[0]} and {names[2]}", [layer], slots)
-    for keys in (("W", "b"), ("weights", "bias")) if len(shapes) == 2 else ():
-        params = {key: np.copy(zero) for key, zero in zip(keys, zeros, strict=True)}
-        grads = {key: np.copy(zero) for key, zero in zip(keys, zeros, strict=True)}
-        layer = SimpleNamespace(params=params, grads=grads)
-        yield StandIn(
-            "a layer with params and grads", [layer], [Slot(params, k, grads, k) for k in keys]
-        )
-    params_list, grads_list = [*map(np.copy, zeros)], [*map(np.copy, zeros)]
-    model = SimpleNamespace(params=params_list, grads=grads_list)
-    slots = [Slot(params_list, i, grads_list, i) for i in range(len(zeros))]
-    yield StandIn("a model with lists params and grads", [model], slots)
-    for value, gradient in TENSORS:
-        tensors = [
-            SimpleNamespace(**{value: np.copy(x), gradient: np.copy(x), "name": f"p{i}"})
-            for i, x in enumerate(zeros)
-        ]
-        slots = [Slot(tensor, value, tensor, gradient) for tensor in tensors]
-        yield StandIn(f"parameters with {value} and {gradient}", tensors, slots)

@@ -32,6 +32,10 @@ DEFAULTS = {
 """What is passed for a setting that has no default of its own."""
 
 
+NOT_PASSED = object()
+"""Stands for an argument that is left to its default."""
+
+
 def setting_called(name: str, settings: Mapping[str, float]) -> tuple[str, Any]:
     """Return the setting that an argument's name means, and its value."""
     plain = plain_name(name)
@@ -95,17 +99,8 @@ class Stepper:
         passed: list[Any] = []
         named: dict[str, Any] = {}
         for argument in self.arguments:
-            if argument.name in values:
-                value = values[argument.name]
-            elif argument.role == "counter":
-                value = self.steps
-            elif argument.role == "setting" and (
-                not argument.is_optional or setting_called(argument.name, {})[0] in self.settings
-            ):
-                setting, value = setting_called(argument.name, self.settings)
-                if not isinstance(value, tuple):
-                    self.passed_settings[setting] = value
-            else:
+            value = self._value_of(argument, values)
+            if value is NOT_PASSED:
                 continue
             if argument.is_optional or named:
                 named[argument.name] = value
@@ -113,6 +108,21 @@ class Stepper:
                 passed.append(value)
         function = getattr(self.optimizer, self.method) if self.method else self.optimizer
         return function(*passed, **named)
+
+    def _value_of(self, argument: Argument, values: Mapping[str, Any]) -> Any:
+        """Return what is passed for an argument, or NOT_PASSED."""
+        if argument.name in values:
+            return values[argument.name]
+        if argument.role == "counter":
+            return self.steps
+        if argument.role != "setting":
+            return NOT_PASSED
+        setting, value = setting_called(argument.name, self.settings)
+        if argument.is_optional and setting not in self.settings:
+            return NOT_PASSED
+        if not isinstance(value, tuple):
+            self.passed_settings[setting] = value
+        return value
 
 
 @dataclass
@@ -148,23 +158,22 @@ class ArgumentStepper(Stepper):
         original_gradients = [g.copy() for g in gradients]
         container = self._container_of(group)
         values = self.packing.values(self.arguments, container, gradients, group)
-        states = self.states.setdefault(group, {})
-        for argument in self.arguments:
-            if argument.role == "state":
-                if argument.name not in states and not argument.is_optional:
-                    states[argument.name] = self.packing.state(argument.name, gradients)
-                if argument.name in states:
-                    values[argument.name] = states[argument.name]
-        result = self.call(values)
-        if any(
-            not np.array_equal(a, b) for a, b in zip(gradients, original_gradients, strict=True)
-        ):
-            self.changes_gradients = True
+        states = self._states_of(group, gradients)
+        result = self.call({**values, **states})
+        self.changes_gradients |= not _all_equal(gradients, original_gradients)
         new = self._new_parameters(result, container, before, original_gradients, states)
         for i, array in zip(group, new, strict=True):
             self.arrays[i] = array
         if len(group) == len(self.arrays) and self.packing.is_container:
             self.packing.refill(self.container, self.arrays)
+
+    def _states_of(self, group: tuple[int, ...], gradients: Arrays) -> dict[str, Any]:
+        """Return the states that are passed with a group: at first zeros, where one must be."""
+        states = self.states.setdefault(group, {})
+        for argument in self.arguments:
+            if argument.role == "state" and not argument.is_optional:
+                states.setdefault(argument.name, self.packing.state(argument.name, gradients))
+        return states
 
     def _container_of(self, group: tuple[int, ...]) -> Any:
         if self.packing.is_container:
@@ -181,18 +190,21 @@ class ArgumentStepper(Stepper):
     ) -> Arrays:
         """Return the parameters after a call: what was changed in place, or was returned."""
         returned = self.packing.unpack(result, before)
-        if returned is None and isinstance(result, tuple | list) and len(result) > 0:
-            returned = self.packing.unpack(result[0], before)
-        if isinstance(result, tuple | list) and len(result) > 1:
-            names = [argument.name for argument in self.arguments if argument.role == "state"]
-            extra = list(result)[-len(names) :] if names else []
-            states.update(zip(names, extra, strict=False))
+        if isinstance(result, tuple | list) and len(result) > 0:
+            returned = returned or self.packing.unpack(result[0], before)
+            self._keep_states(list(result), states)
         if not any(argument.role in ("parameter", "pairs") for argument in self.arguments):
             return self._apply(returned, before, gradients)
         present = self.packing.unpack(container, before)
         if present is not None and not _all_equal(present, before):
             return [np.array(x) for x in present]
         return [np.array(x) for x in (returned or before)]
+
+    def _keep_states(self, returned: list[Any], states: dict[str, Any]) -> None:
+        """Take what was returned behind the parameters for the states of the next call."""
+        names = [argument.name for argument in self.arguments if argument.role == "state"]
+        if names and len(returned) > len(names):
+            states.update(zip(names, returned[-len(names) :], strict=True))
 
     def _apply(self, changes: Arrays | None, before: Arrays, gradients: Arrays) -> Arrays:
         """Return parameters after what `update(grads)` returned was subtracted or added."""
@@ -256,7 +268,7 @@ class SlotStepper(Stepper):
 
 @dataclass
 class OwnStepper(Stepper):
-    """The caller wrote how a step is paired_keys: ``step(optimizer, parameters, gradients)``."""
+    """The caller wrote how a step is taken: ``step(optimizer, parameters, gradients)``."""
 
     own_step: Callable[[Any, Arrays, Arrays], Any] = field(kw_only=True)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-State = dict[str, Any]
+RuleState = dict[str, Any]
 """What is kept of one parameter from step to step, by name; empty before the first."""
 
 
@@ -44,7 +44,7 @@ class Rule:
     lr_power: str = field(default="once", kw_only=True)  # or "twice"
 
     def update(
-        self, theta: np.ndarray, g: np.ndarray, state: State, t: int, settings: Settings
+        self, theta: np.ndarray, g: np.ndarray, state: RuleState, t: int, settings: Settings
     ) -> Any:
         """Return theta after step t with gradient g; change `state`."""
         lr, decay = settings.lr, settings.weight_decay
@@ -64,7 +64,7 @@ class Rule:
             theta = theta - lr * decay * theta
         return theta
 
-    def descend(self, g: np.ndarray, state: State, t: int, settings: Settings) -> Any:
+    def descend(self, g: np.ndarray, state: RuleState, t: int, settings: Settings) -> Any:
         """Return what step t subtracts, without weight decay; change `state`."""
         raise NotImplementedError
 
@@ -73,7 +73,7 @@ class Rule:
 class GradientDescent(Rule):
     """theta = theta - lr g (Robbins and Monro, 1951)."""
 
-    def descend(self, g: np.ndarray, state: State, t: int, settings: Settings) -> Any:
+    def descend(self, g: np.ndarray, state: RuleState, t: int, settings: Settings) -> Any:
         """Return lr g."""
         return settings.lr * g
 
@@ -85,7 +85,7 @@ class Momentum(Rule):
     velocity: str = "lr_outside"  # or "lr_inside", "averaged", "swapped", "without_momentum"
     lookahead: bool = False  # Nesterov's
 
-    def descend(self, g: np.ndarray, state: State, t: int, settings: Settings) -> Any:
+    def descend(self, g: np.ndarray, state: RuleState, t: int, settings: Settings) -> Any:
         """Return lr u; with `lookahead` lr (g + momentum u)."""
         mu, lr = settings.momentum, settings.lr
         new_factors = {
@@ -110,7 +110,7 @@ class Adagrad(Rule):
     root: str = "once"  # or "twice", "none"
     eps: str = "outside"  # or "inside", "none"
 
-    def descend(self, g: np.ndarray, state: State, t: int, settings: Settings) -> Any:
+    def descend(self, g: np.ndarray, state: RuleState, t: int, settings: Settings) -> Any:
         """Return lr g / (sqrt(v) + eps)."""
         state["v"] = self.next_v(g, state.get("v", np.zeros(1)), settings)
         return settings.lr * g / divisor(state["v"], self.root, self.eps, settings.eps)
@@ -151,7 +151,7 @@ class Adam(Rule):
     average: str = "paper"  # or "sum_m", "sum_v", "forgotten", "first_power"
     largest: str = "none"  # or "v", "v_hat", "uncorrected": of AMSGrad
 
-    def descend(self, g: np.ndarray, state: State, t: int, settings: Settings) -> Any:
+    def descend(self, g: np.ndarray, state: RuleState, t: int, settings: Settings) -> Any:
         """Return lr m_hat / (sqrt(v_hat) + eps)."""
         beta1, beta2 = self._two_betas(settings)
         m, v = self._average(g, state, beta1, beta2)
@@ -177,7 +177,9 @@ class Adam(Rule):
             return settings.beta1, settings.beta1
         return settings.beta1, settings.beta2
 
-    def _average(self, g: np.ndarray, state: State, beta1: float, beta2: float) -> tuple[Any, Any]:
+    def _average(
+        self, g: np.ndarray, state: RuleState, beta1: float, beta2: float
+    ) -> tuple[Any, Any]:
         """Return the next m and v."""
         if self.average == "forgotten":
             state.clear()
@@ -188,7 +190,7 @@ class Adam(Rule):
         state["v"] = beta2 * state.get("v", 0.0) + weight_v * square
         return state["m"], state["v"]
 
-    def _largest_v(self, v: np.ndarray, v_hat: np.ndarray, state: State) -> Any:
+    def _largest_v(self, v: np.ndarray, v_hat: np.ndarray, state: RuleState) -> Any:
         """Return the largest v so far, corrected or not."""
         state["largest"] = np.maximum(
             state.get("largest", 0.0), v_hat if self.largest == "v_hat" else v
@@ -207,7 +209,7 @@ class Lion(Rule):
     sign: str = "mixture"  # or "moment": of m after its own update; "none"
     betas: str = "paper"  # or "swapped", "first"
 
-    def descend(self, g: np.ndarray, state: State, t: int, settings: Settings) -> Any:
+    def descend(self, g: np.ndarray, state: RuleState, t: int, settings: Settings) -> Any:
         """Return lr sign(c)."""
         beta1, beta2 = settings.beta1, settings.beta2
         if self.betas == "swapped":
