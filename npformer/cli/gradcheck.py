@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npformer.cli.common import counted
+from npformer.cli.gradcheck_pages import GradcheckPages, add_report
 from npformer.cli.options import Commands, add_command
 from npformer.cli.parser import Parser
 from npformer.cli.plugins import load_plugins
@@ -33,6 +34,7 @@ def add_parser(commands: Commands[Parser]) -> None:
         help="check only cases whose name contains one of these words (case-insensitive)",
     )
     parser.add_argument("--verbose", action="store_true", help="print every tensor")
+    add_report(parser)
     add_plugin(parser)
 
 
@@ -41,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from npformer.proof.report import GradcheckError
 
     chosen = _choose_cases(options)
+    pages = GradcheckPages(options.report, overwrite=options.overwrite, every_case=options.verbose)
     width = max(len(case.name) for case in chosen)
     print(f"{'group':<10}  {'case':<{width}}  tensors  largest error  complex step  ")
     n_failed = 0
@@ -52,10 +55,12 @@ def run(options: argparse.Namespace) -> int:
             report, verdict = error.report, "FAILED"
             n_failed += 1
         reports.append(report)
+        pages.add(case.name, report)
         print(_line(case, report, verdict, width))
         if options.verbose or verdict == "FAILED":
             print(report)
     print(f"\n{_summary(reports, n_failed)}")
+    pages.write_index()
     return 1 if n_failed else 0
 
 

@@ -50,11 +50,14 @@ class Entries:
     def entries_to_step(self) -> list[int]:
         """Return the flat indices of entries whose steps are worth a look.
 
-        They are those with the largest error, the largest derivative, and one in the middle.
+        They are those with the largest error, the largest derivative, and one in the middle. Of a
+        tensor whose entries were not compared, the gradient chooses.
         """
         known = np.flatnonzero(np.isfinite(self.derivative) & ~self.corners)
         if not known.size:
-            return []
+            by_size = np.argsort(np.abs(self.gradient), axis=None, kind="stable")
+            by_size = by_size[~self.corners.flat[by_size]]
+            return [int(by_size[-1]), int(by_size[len(by_size) // 2])] if by_size.size > 1 else []
         by_size = known[np.argsort(np.abs(self.derivative.flat[known]), kind="stable")]
         errors = np.nan_to_num(self.error.flat[known], nan=np.inf)
         chosen = [known[np.argmax(errors)], by_size[-1], by_size[len(by_size) // 2]]

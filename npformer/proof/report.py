@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 
@@ -100,14 +103,42 @@ class GradcheckReport:
     def passed(self) -> bool:
         """Whether every error is within its tolerance and no rule was broken."""
         twins_right = all(twin.passed for twin in self.twins)
-        return twins_right and not self.broken_rules and not self._wrong_tensors()
+        return twins_right and not self.broken_rules and not self.wrong_tensors()
 
-    def _wrong_tensors(self) -> list[TensorReport]:
+    def wrong_tensors(self) -> list[TensorReport]:
+        """Return the reports of the tensors whose gradient is wrong."""
         return [
             tensor
             for tensor in self.tensors
             if not tensor.passes(self.tolerance, self.complex_tolerance)
         ]
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write one HTML file that shows what was compared, and return its path.
+
+        For each tensor it shows the backward pass over the differences, the error of each entry, a
+        map of the errors, the errors of central differences over the step, and the kind of error in
+        words. It has no script and needs no other file.
+
+        Parameters
+        ----------
+        path : str or path
+        overwrite : bool
+            Whether to replace an existing file.
+
+        Raises
+        ------
+        FileExistsError
+            The file exists, and `overwrite` is False.
+
+        Notes
+        -----
+        The function is evaluated anew, at the values that were checked.
+        """
+        # This room knows of no page: the reports are above it, and are imported for this alone.
+        pages = import_module("npformer.tasks.reports.gradients")
+        written: Path = pages.write_gradients(self, path, overwrite=overwrite)
+        return written
 
     def __str__(self) -> str:
         verdict = "passed" if self.passed else "FAILED"
@@ -132,7 +163,7 @@ class GradcheckReport:
         )
 
     def _table(self) -> list[str]:
-        rows, wrong = [[*COLUMNS, ""]], self._wrong_tensors()
+        rows, wrong = [[*COLUMNS, ""]], self.wrong_tensors()
         for tensor in self.tensors:
             corners = f"{n} without a derivative" if (n := tensor.no_derivative) else ""
             notes = filter(None, ["<-- wrong" if tensor in wrong else "", corners])
@@ -144,5 +175,5 @@ class GradcheckReport:
         line = f"  twin in {twin.dtype}: at most {twin.error:.1e} from the layer, in {twin.tensor}"
         if twin.passed:
             return line
-        layer = "the layer is wrong, too" if self._wrong_tensors() else "the layer itself is right"
+        layer = "the layer is wrong, too" if self.wrong_tensors() else "the layer itself is right"
         return f"{line}; tolerance {twin.tolerance:g}  <-- the twin is wrong ({layer})"

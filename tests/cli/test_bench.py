@@ -1,6 +1,7 @@
 """npformer bench and npformer gradcheck: figures, cases, tables, and errors."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -67,13 +68,60 @@ def test_names_match_whatever_their_case(prints):
     assert prints("gradcheck", "LayerNorm") == prints("gradcheck", "layer_norm")
 
 
-def test_a_wrong_backward_pass_fails(prints, monkeypatch):
-    def wrong():
-        def twice(dy, cache):
-            return 2.0 * F.relu_backward(dy, cache)
+@pytest.fixture
+def wrong_case(monkeypatch):
+    """Make a wrong case and a right one all that there are."""
 
-        return nf.gradcheck((F.relu, twice), np.random.default_rng(0).normal(size=(3, 4)))
+    def check(factor):
+        def backward(dy, cache):
+            return factor * F.relu_backward(dy, cache)
 
-    case = cases.Case("wrong", "functional", (), wrong)
-    monkeypatch.setattr(cases, "cases", lambda: [case])
-    assert "1 case, 0 passed, 1 failed" in prints("gradcheck", status=1)
+        return nf.gradcheck((F.relu, backward), np.random.default_rng(0).normal(size=(3, 4)))
+
+    pair = [
+        cases.Case("a wrong/relu", "functional", (), partial(check, 3.0)),
+        cases.Case("a right relu", "functional", (), partial(check, 1.0)),
+    ]
+    monkeypatch.setattr(cases, "cases", lambda: pair)
+
+
+@pytest.mark.usefixtures("wrong_case")
+def test_a_wrong_backward_pass_fails(prints):
+    out = prints("gradcheck", "relu", status=1)
+    assert "2 cases, 1 passed, 1 failed" in out
+    assert "x: backward is 3 times the derivative; 3 is the batch size" in out
+
+
+@pytest.mark.usefixtures("wrong_case")
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ([], {"index.html", "001-a-wrong-relu.html"}),
+        (["--verbose"], {"index.html", "001-a-wrong-relu.html", "002-a-right-relu.html"}),
+    ],
+)
+def test_pages_are_written_into_a_folder(prints, tmp_path, options, files):
+    prints("gradcheck", "relu", "--report", tmp_path / "pages", *options, status=1)
+    assert {file.name for file in (tmp_path / "pages").iterdir()} == files
+
+
+@pytest.mark.usefixtures("wrong_case")
+def test_the_index_links_to_the_page_of_a_wrong_case(prints, tmp_path):
+    prints("gradcheck", "relu", "--report", tmp_path, status=1)
+    index = (tmp_path / "index.html").read_text()
+    assert '<a href="001-a-wrong-relu.html">a wrong/relu</a>' in index
+    assert "2 checks, 1 passed, 1 failed" in index
+
+
+@pytest.mark.usefixtures("wrong_case")
+def test_pages_that_are_there_stay(prints, tmp_path):
+    (tmp_path / "index.html").write_text("mine")
+    prints("gradcheck", "relu", "--report", tmp_path, status=2)
+    assert (tmp_path / "index.html").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("wrong_case")
+def test_pages_are_replaced_if_asked(prints, tmp_path):
+    (tmp_path / "index.html").write_text("mine")
+    prints("gradcheck", "relu", "--report", tmp_path, "--overwrite", status=1)
+    assert "gradcheck" in (tmp_path / "index.html").read_text()

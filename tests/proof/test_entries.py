@@ -99,6 +99,12 @@ def test_the_entries_to_step_hold_the_wrong_one():
     assert entries.entries_to_step()[0] == 7
 
 
+def test_a_large_tensor_has_entries_to_step():
+    entries = entries_of(CUBE, np.random.default_rng(0).normal(size=(40, 5)))
+    largest, middle = entries.entries_to_step()
+    assert np.abs(entries.gradient).argmax() == largest != middle
+
+
 def test_stored_entries_have_no_steps():
     entries = pickle.loads(pickle.dumps(entries_of(CUBE, X)))
     assert np.isnan(entries.errors_by_step(0)).all()

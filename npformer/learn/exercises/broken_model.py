@@ -62,7 +62,7 @@ def _gradients(model: Any, answer: Answer) -> list[str]:
             complex_tolerance=None,
         )
         if report is not None:
-            wrong = len(report._wrong_tensors())
+            wrong = len(report.wrong_tensors())
             tensors = f"{wrong} of {len(report.tensors)} tensors" if wrong else "its rules"
             problems.append(f"gradcheck of a block fails {when}, in {tensors}")
     return problems

@@ -66,12 +66,13 @@ def section(name: str, *children: Child | Iterable[Child], **values: Any) -> Ele
     return e("section", heading, e("p", text) if text else None, *children, id=name)
 
 
-def document(title: str, *body: Child | Iterable[Child]) -> bytes:
-    """Return a whole HTML file, with the style of reports in it."""
-    templates = {name: (FILES / name).read_text("utf-8") for name in ("report.html", "report.css")}
-    text = Template(templates["report.html"]).substitute(
+def document(
+    title: str, *body: Child | Iterable[Child], styles: Sequence[str] = ("report.css",)
+) -> bytes:
+    """Return a whole HTML file, with the styles of these files in it."""
+    text = Template((FILES / "report.html").read_text("utf-8")).substitute(
         title=escape(_clean(title), quote=False),
-        style=templates["report.css"],
+        style="".join((FILES / name).read_text("utf-8") for name in styles),
         body=tostring(e("body", e("h1", title), *body), encoding="unicode", method="html"),
     )
     return text.encode("utf-8", "xmlcharrefreplace")  # half a surrogate pair has no UTF-8
