@@ -26,12 +26,16 @@ def test_there_is_every_blank_that_the_chapters_name():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_blank_is_not_begun_and_with_a_comment_unfinished(name):
-    found = verdict(name, exercise(name).blank)
-    assert (found.state, found.says) == ("not begun", [])
-    found = verdict(name, exercise(name).blank.replace("# your code", "# on Sunday"))
+def test_a_blank_is_not_begun(name):
+    answer = verdict(name, exercise(name).blank)
+    assert (answer.state, answer.says) == ("not begun", [])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_blank_with_another_comment_is_unfinished(name):
+    answer = verdict(name, exercise(name).blank.replace("# your code", "# on Sunday"))
     expected = "not begun" if exercise(name).breaks else "unfinished"
-    assert found.state == expected
+    assert answer.state == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -42,17 +46,27 @@ def test_a_solution_is_right(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_blank_and_solution_have_nothing_of_each_other(name):
+def test_a_blank_has_no_line_of_its_solution(name):
     one = exercise(name)
     assert one.blank != one.solution
-    assert "NotImplementedError" not in one.solution
-    assert "your code" not in one.solution
-    for text in (one.blank, one.solution):
-        assert "mypy" not in text
-        assert "end of your code" not in text
-        ast.parse(text)
-    for part in one.parts():
-        assert part not in one.blank
+    for lines in one.parts():
+        assert lines not in one.blank
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_solution_has_no_marks_of_its_blank(name):
+    solution = exercise(name).solution
+    assert "NotImplementedError" not in solution
+    assert "your code" not in solution
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("attribute", ["blank", "solution"])
+def test_what_is_handed_out_is_python_without_marks_of_ours(name, attribute):
+    text = getattr(exercise(name), attribute)
+    assert "mypy" not in text
+    assert "end of your code" not in text
+    ast.parse(text)
 
 
 @pytest.mark.parametrize(("name", "body", "expected"), WRONG)
@@ -123,11 +137,15 @@ def test_no_message_holds_an_expression_of_the_solution(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_hints_are_two_or_three_and_refer_to_exercises_by_their_numbers(name):
-    one = exercise(name)
-    assert len(one.hints) in (2, 3)
-    for number, word in re.findall(r"(\w+_backward) of exercise (\d+)", " ".join(one.hints)):
-        assert NAMES[int(word) - 1] == number
+def test_an_exercise_has_two_or_three_hints(name):
+    assert len(exercise(name).hints) in (2, 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hints_refer_to_other_exercises_by_their_numbers(name):
+    hints = " ".join(exercise(name).hints)
+    for other, number in re.findall(r"(\w+_backward) of exercise (\d+)", hints):
+        assert NAMES[int(number) - 1] == other
 
 
 # The right way, and other ways --------------------------------------------------------------------
@@ -176,7 +194,7 @@ return dx
         ),
     ],
 )
-def test_an_answer_that_is_right_but_not_by_hand_passes_and_is_told_so(name, body, expected):
+def test_a_right_answer_is_told_if_it_is_not_by_hand(name, body, expected):
     found = verdict(name, with_body(name, body))
     assert found.state == "right, but not by hand"
     assert expected in said(found)

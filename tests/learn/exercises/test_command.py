@@ -90,7 +90,7 @@ def test_a_folder_that_is_called_like_an_exercise_is_the_folder(prints, begun, m
     assert re.search(r"^01_linear_backward +no file$", out, re.MULTILINE)
 
 
-def test_an_answer_that_is_not_by_hand_passes_and_is_told_so(prints, begun):
+def test_a_right_answer_that_is_not_by_hand_ends_with_status_0(prints, begun):
     body = "from npformer.functional import relu_backward as f\nreturn f(dy, x)"
     answer(begun, "relu_backward", with_body("relu_backward", body))
     out = prints("check", begun, "relu_backward")
@@ -122,27 +122,34 @@ def test_what_a_file_prints_is_shown(prints, begun):
     assert "| of shape (4, 5)\n" in prints("check", begun, "relu_backward")
 
 
-def test_hint_and_solution(prints, begun):
+def test_each_call_prints_the_next_hint(prints, begun):
     hints = exercise("relu_backward").hints
     for number in (1, 2, 3, 3):
         out = prints("hint", begun, "relu_backward")
         assert f"Hint {number} of 3" in out
         assert " ".join(hints[number - 1].split()) in " ".join(out.split())
         assert ("npformer exercises solution relu_backward" in out) == (number == 3)
+
+
+def test_a_solution_is_printed_with_its_chapter(prints):
     out = prints("solution", "relu_backward")
     assert "return dy * (x > 0.0)" in out
     assert "docs/chapters/activations.md" in out
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_solution_shows_all_lines_of_the_blanks_and_says_why(name):
-    one, text = exercise(name), solution(exercise(name))
-    assert one.why in text
-    for part in one.parts():
-        for line in part.splitlines():
+def test_a_solution_shows_all_lines_of_the_blanks(name):
+    text = solution(exercise(name))
+    for lines in exercise(name).parts():
+        for line in lines.splitlines():
             assert line.strip() in text
-    for right in (bug.right for bug in one.breaks):
+    for right in (bug.right for bug in exercise(name).breaks):
         assert right.splitlines()[0].strip() in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_solution_says_why_it_is_right(name):
+    assert exercise(name).why in solution(exercise(name))
 
 
 def test_list_names_all(prints):
@@ -190,25 +197,36 @@ def test_a_mistake_in_the_call_is_explained(capsys, monkeypatch, begun, words, m
     assert message in fails(capsys, *words.format(begun).split())
 
 
-def test_an_endless_loop_is_ended_and_its_line_named(begun):
+@pytest.fixture
+def endless_loop(begun):
     text = with_body("relu_backward", "while True:\n    print('still here')")
-    found = check_file("relu_backward", answer(begun, "relu_backward", text), seconds=1.0)
-    assert found.state == "wrong"
-    (said,) = found.says
-    assert re.search(r"stopped after 1 seconds; it was at line 3[12], `", said)
-    assert said.endswith("Does a loop never end?")
-    assert found.printed.startswith("still here")
-    assert len(found.printed) < 3000
+    return check_file("relu_backward", answer(begun, "relu_backward", text), seconds=1.0)
+
+
+def test_an_endless_loop_is_stopped_with_its_line(endless_loop):
+    assert endless_loop.state == "wrong"
+    (message,) = endless_loop.says
+    assert re.search(r"stopped after 1 seconds; it was at line 3[12], `", message)
+    assert message.endswith("Does a loop never end?")
+
+
+def test_little_is_kept_of_what_an_endless_loop_prints(endless_loop):
+    assert endless_loop.printed.startswith("still here")
+    assert len(endless_loop.printed) < 3000
 
 
 @pytest.mark.slow
-def test_an_endless_loop_and_the_end_of_the_process_are_explained(begun):
+def test_an_endless_loop_outside_functions_is_explained(begun):
     path = answer(begun, "relu_backward", "while True: pass\n")
-    (said,) = check_file("relu_backward", path, seconds=1.0).says
-    assert "it was at line 1, `while True: pass`" in said
+    (message,) = check_file("relu_backward", path, seconds=1.0).says
+    assert "it was at line 1, `while True: pass`" in message
+
+
+@pytest.mark.slow
+def test_an_answer_that_ends_its_process_is_explained(begun):
     text = "import os, sys\nprint('goodbye', file=sys.__stderr__, flush=True)\nos._exit(3)\n"
-    (said,) = check_file("relu_backward", answer(begun, "relu_backward", text)).says
-    assert said == "its process ended with status 3 before it was marked: goodbye"
+    (message,) = check_file("relu_backward", answer(begun, "relu_backward", text)).says
+    assert message == "its process ended with status 3 before it was marked: goodbye"
 
 
 def test_a_file_that_python_cannot_read_gets_words(begun):

@@ -18,34 +18,60 @@ def names_in(path):
     return sorted(file.name for file in path.iterdir())
 
 
-def test_a_file_for_each_exercise_in_order_and_a_page(begun):
+def test_a_folder_has_a_file_for_each_exercise_in_order(begun):
     assert names_in(begun) == [*(f"{stem(name)}.py" for name in NAMES), "README.md"]
     assert (begun / FIRST).read_text("utf-8") == exercise("linear_backward").blank
+
+
+def test_a_folder_has_a_page_that_names_each_exercise(begun):
     page = (begun / "README.md").read_text("utf-8")
     for name in NAMES:
         assert f"| `{stem(name)}.py` | {exercise(name).title} |" in page
 
 
-def test_a_changed_file_stays_and_an_unchanged_one_is_not_mentioned_as_changed(begun):
+@pytest.fixture
+def changed(begun):
+    """Return a folder in which an exercise and the page were changed, and another one removed."""
     (begun / FIRST).write_text("mine = 1\n")
     (begun / "README.md").write_text("my notes\n")
     (begun / "05_softmax_backward.py").unlink()
-    said = folder.start(begun)
-    assert f"{FIRST} was changed, so it stays as it is" in said
-    assert "02_conv1d_backward.py is there already, and unchanged" in said
-    assert said[-1] == f"1 file written to {begun}"
-    assert (begun / FIRST).read_text() == "mine = 1\n"
-    assert (begun / "README.md").read_text() == "my notes\n"
-    assert (begun / "05_softmax_backward.py").exists()
+    return begun
 
 
-def test_force_restores_the_named_one_and_keeps_what_was_there(begun):
+def test_files_that_were_changed_stay_as_they_are(changed):
+    lines = folder.start(changed)
+    assert f"{FIRST} was changed, so it stays as it is" in lines
+    assert (changed / FIRST).read_text() == "mine = 1\n"
+    assert (changed / "README.md").read_text() == "my notes\n"
+
+
+def test_files_that_were_not_changed_are_listed(changed):
+    lines = folder.start(changed)
+    assert "02_conv1d_backward.py is there already, and unchanged" in lines
+
+
+def test_a_file_that_was_removed_is_written_again(changed):
+    lines = folder.start(changed)
+    assert lines[-1] == f"1 file written to {changed}"
+    assert (changed / "05_softmax_backward.py").exists()
+
+
+@pytest.fixture
+def forced(begun):
+    """Return a folder in which one of two changed exercises was begun again."""
     for name in (FIRST, "02_conv1d_backward.py"):
         (begun / name).write_text("mine = 1\n")
     folder.start(begun, ["linear_backward"], force=True)
-    assert (begun / FIRST).read_text("utf-8") == exercise("linear_backward").blank
-    assert (begun / f"{FIRST}.old").read_text() == "mine = 1\n"
-    assert (begun / "02_conv1d_backward.py").read_text() == "mine = 1\n"
+    return begun
+
+
+def test_force_restores_only_the_named_exercise(forced):
+    assert (forced / FIRST).read_text("utf-8") == exercise("linear_backward").blank
+    assert (forced / "02_conv1d_backward.py").read_text() == "mine = 1\n"
+
+
+def test_force_keeps_a_copy_of_the_old_answer(forced):
+    assert (forced / f"{FIRST}.old").read_text() == "mine = 1\n"
 
 
 def test_only_named_ones_are_written(tmp_path):
@@ -70,13 +96,18 @@ def test_an_exercise_has_many_names(word):
     assert named(word) == "softmax_backward"
 
 
-def test_hints_come_one_after_another_and_the_last_one_stays(begun):
+def test_hints_come_one_after_another_up_to_the_last(begun):
     hints = exercise("softmax_backward").hints
-    taken = [folder.next_hint(begun, "softmax_backward") for _ in range(5)]
-    assert taken == [(min(i, 3), 3, hints[min(i, 3) - 1]) for i in range(1, 6)]
+    shown_hints = [folder.next_hint(begun, "softmax_backward") for _ in range(5)]
+    assert shown_hints == [(min(i, 3), 3, hints[min(i, 3) - 1]) for i in range(1, 6)]
+
+
+def test_the_hints_of_each_exercise_are_counted(begun):
+    for _ in range(5):
+        folder.next_hint(begun, "softmax_backward")
     assert folder.next_hint(begun, "relu_backward")[0] == 1
-    counted = json.loads((begun / "hints.json").read_text())
-    assert counted == {"softmax_backward": 3, "relu_backward": 1}
+    counts = json.loads((begun / "hints.json").read_text())
+    assert counts == {"softmax_backward": 3, "relu_backward": 1}
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"a": "b"}', '{"a": -1}', "\xff"])
@@ -143,16 +174,31 @@ def test_a_changed_notebook_stays(tmp_path):
     assert len([line for line in said if "unchanged" in line]) == len(NAMES) - 1
 
 
-def test_of_a_file_and_a_notebook_the_changed_one_is_marked(tmp_path):
+@pytest.fixture
+def file_and_notebook(tmp_path):
+    """Hand an exercise out as a file and as a notebook; return both."""
     folder.start(tmp_path, ["own_mixer"])
     folder.start(tmp_path, ["own_mixer"], notebooks=True)
-    file, cells = (tmp_path / f"18_own_mixer{ending}" for ending in (".py", ".ipynb"))
+    return tmp_path / "18_own_mixer.py", tmp_path / "18_own_mixer.ipynb"
+
+
+def test_a_changed_notebook_is_marked_beside_an_unchanged_file(file_and_notebook):
+    _, cells = file_and_notebook
     cells.write_text(solved_notebook("own_mixer"), "utf-8")
-    assert folder.find(tmp_path, "own_mixer") == cells
-    folder.start(tmp_path, ["own_mixer"], notebooks=True, force=True)
+    assert folder.find(cells.parent, "own_mixer") == cells
+
+
+def test_a_changed_file_is_marked_beside_an_unchanged_notebook(file_and_notebook):
+    file, cells = file_and_notebook
+    cells.write_text(solved_notebook("own_mixer"), "utf-8")
+    folder.start(file.parent, ["own_mixer"], notebooks=True, force=True)
     file.write_text(MIXER)
-    assert folder.find(tmp_path, "own_mixer") == file
-    assert folder.find(tmp_path, "relu_backward") is None
+    assert folder.find(file.parent, "own_mixer") == file
+
+
+def test_an_exercise_that_was_not_handed_out_has_no_file(file_and_notebook):
+    file, _ = file_and_notebook
+    assert folder.find(file.parent, "relu_backward") is None
 
 
 def test_what_a_file_cannot_be_read_as_is_explained(tmp_path):

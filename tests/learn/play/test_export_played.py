@@ -63,31 +63,52 @@ def test_a_run_of_every_task_is_exported(task, tmp_path):
         assert found["run"]["alone"] == 0.5
 
 
-def test_a_run_in_a_folder_is_exported_and_stays_as_it_was(tmp_path):
+@pytest.fixture
+def run_folder(tmp_path):
+    """Return the folder of a run in a folder of `npformer play`."""
     folder = Folder(tmp_path / "play")
     settings = Settings.of({"task": "digits", **TINY})
     folder.path.mkdir()
-    place = folder.path.joinpath(*folder.begin([settings]))
-    work = work_of(settings)
-    work.train(progress=False, workers=1, checkpoint=place)
+    run = folder.path.joinpath(*folder.begin([settings]))
+    work_of(settings).train(progress=False, workers=1, checkpoint=run)
     epoch = {**POINT, "loss": None, "accuracy": 0.3}
     folder.add_points("run-1", [POINT, epoch, {**POINT, "step": 10_000}])
-    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    return run
+
+
+def bytes_in(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["all runs", "one run"])
+def test_a_run_in_a_folder_is_exported(run_folder, tmp_path, whole):
+    folder = run_folder.parent if whole else run_folder
+    page = contents(export_folder(folder, tmp_path / "page.html").read_text("utf-8"))
+    assert page["points"][0]["loss"] == 2.0
+    beside = r"30\.0\xa0% .*; always the same answer: \d+\.\d\xa0%"
+    assert re.fullmatch(beside, page["facts"]["accuracy"])
+    steps = page["facts"]["step"].split()
+    assert steps[0] == steps[-1] != "0"  # the last state, not the first
+    assert [point["step"] for point in page["points"]] == [1, 1]  # and none from later
+
+
+def test_exporting_changes_no_file_of_a_run(run_folder, tmp_path):
+    before = bytes_in(run_folder)
     assert len(before) > 2
-    for given in (folder.path, place):
-        found = contents(export_folder(given, tmp_path / f"{given.name}.html").read_text("utf-8"))
-        assert found["points"][0]["loss"] == 2.0
-        beside = r"30\.0\xa0% .*; always the same answer: \d+\.\d\xa0%"
-        assert re.fullmatch(beside, found["facts"]["accuracy"])
-        steps = found["facts"]["step"].split()
-        assert steps[0] == steps[-1] != "0"  # the last state, not the first
-        assert [each["step"] for each in found["points"]] == [1, 1]  # and none from later
-    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
-    (place / "checkpoint.safetensors").write_bytes(b"damaged")
-    with pytest.raises(nf.CheckpointError, match=rf"^{place}/checkpoint"):  # not of its copy
-        export_folder(place, tmp_path / "page.html")
+    export_folder(run_folder.parent, tmp_path / "all.html")
+    export_folder(run_folder, tmp_path / "page.html")
+    assert bytes_in(run_folder) == before
+
+
+def test_a_damaged_checkpoint_is_named_by_its_place(run_folder, tmp_path):
+    (run_folder / "checkpoint.safetensors").write_bytes(b"damaged")
+    with pytest.raises(nf.CheckpointError, match=rf"^{run_folder}/checkpoint"):  # not of its copy
+        export_folder(run_folder, tmp_path / "page.html")
+
+
+def test_a_page_replaces_no_file_of_a_run(run_folder):
     with pytest.raises(ValueError, match="the ending of a file of a run, which it might replace"):
-        export_folder(place, place / "settings.json")
+        export_folder(run_folder, run_folder / "settings.json")
 
 
 def test_a_run_with_a_bug_is_exported_with_it(tmp_path):

@@ -130,7 +130,7 @@ def pipe_in(place):
     os.mkfifo(place / "checkpoint.safetensors")
 
 
-@pytest.mark.parametrize(
+DAMAGES = pytest.mark.parametrize(
     "change",
     [
         *map(damaged, ["", "3", "[" * 100_000, '{"task": "nope"}', '{"task": 1}', "null"]),
@@ -142,9 +142,17 @@ def pipe_in(place):
         pipe_in,
     ],
 )
-def test_what_is_no_run_is_left_out_and_refused(folder, change):
+
+
+@DAMAGES
+def test_a_damaged_run_is_left_out(folder, change):
     change(folder.path / "run-2")
     assert [*folder.runs()] == [*folder.shown()] == ["run-3"]
+
+
+@DAMAGES
+def test_a_damaged_run_is_not_exported(folder, change):
+    change(folder.path / "run-2")
     if (folder.path / "run-2" / "settings.json").is_file():
         with pytest.raises((ValueError, TypeError)):
             page_of_folder(folder.path / "run-2")
@@ -180,16 +188,21 @@ def test_a_line_that_is_no_point_is_left_out(folder, line):
     assert folder.points("run-2") == [POINT, last]
 
 
-def test_of_a_long_file_of_points_some_lines_and_all_ends_of_epochs_are_read(folder, monkeypatch):
+def test_of_a_long_file_of_points_all_ends_of_epochs_are_read(folder, monkeypatch):
+    """Between them, some of the steps are read."""
     monkeypatch.setattr("npformer.learn.play.folder.MOST_OF_POINTS", 1000)
     ends = [{**POINT, "step": step, "loss": None, "accuracy": 0.5} for step in (100, 333)]
     folder.add_points("run-2", [{**POINT, "step": step} for step in range(1, 400)] + ends)
-    found = folder.points("run-2")
-    assert [each for each in found if each["loss"] is None] == ends
-    assert 10 < len(found) < 20
+    points = folder.points("run-2")
+    assert [point for point in points if point["loss"] is None] == ends
+    assert 10 < len(points) < 20
+
+
+def test_a_line_without_an_end_is_no_point(folder, monkeypatch):
+    monkeypatch.setattr("npformer.learn.play.folder.MOST_OF_POINTS", 1000)
     monkeypatch.setattr("npformer.learn.play.folder.MOST_BYTES", 100)
     (folder.path / "run-3" / "points.jsonl").write_text(" " * 60 + json.dumps(POINT))
-    assert folder.points("run-3") == []  # of a line without end only pieces are read
+    assert folder.points("run-3") == []
 
 
 def test_no_new_run_lands_elsewhere_or_where_it_would_not_be_found(folder):

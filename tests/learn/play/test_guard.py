@@ -50,26 +50,39 @@ def test_only_the_files_of_the_page_are_served(client):
         assert client.request("GET", path)[0] == 404, path
 
 
-def test_too_large_and_malformed_messages_are_errors_in_words(client):
+def test_a_message_that_is_too_large_is_refused(client):
     status, answer = client.request("POST", "/api/start", b" " * (1 << 20) + b"{}")
     assert (status, answer["error"]) == (413, "the message is larger than 1048576 bytes")
-    for body, words in (
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
         (b"{", "not JSON"),
         (b"\xff", "not JSON"),
         (b"[" * 100_000, "not JSON"),
         (b"[1]", "the message is a list; expected an object"),
         (b"null", "the message is None; expected an object"),
-    ):
-        status, answer = client.request("POST", "/api/start", body)
-        assert status == 400
-        assert words in answer["error"]
+    ],
+    ids=range(5),
+)
+def test_a_malformed_message_is_refused(client, body, words):
+    status, answer = client.request("POST", "/api/start", body)
+    assert status == 400
+    assert words in answer["error"]
+
+
+def test_a_message_that_is_nested_too_deeply_is_refused(client):
     client.begin(epochs=1)
-    for many in (300, 600, 900):
-        image = json.loads("[" * many + "]" * many)
+    for depth in (300, 600, 900):
+        image = json.loads("[" * depth + "]" * depth)
         body = {"run": client.runs()[0]["run"], "question": "digit", "image": image}
         status, answer = client.request("POST", "/api/ask", json.dumps(body).encode())
         assert (status, "expected" in answer["error"]) == (400, True), answer
     assert answer["error"] == "the message is nested too deeply; expected an object of a few levels"
+
+
+def test_an_unknown_address_is_refused(client):
     status, answer = client.request("POST", "/api/nothing", b"{}")
     assert (status, "expected one of choices, start" in answer["error"]) == (404, True)
 

@@ -19,7 +19,7 @@ def weights(live):
     return {name: x for name, x in found.items() if name.startswith("model")}
 
 
-def test_a_run_tells_its_steps_and_ends_as_a_training_without_a_page(client, live):
+def test_a_run_sends_a_point_for_each_step(client):
     client.begin(epochs=2, dropout=0.1)
     (run,) = client.wait_for("finished")
     assert run["step"] == 2 * run["n_steps"] == 80
@@ -27,6 +27,12 @@ def test_a_run_tells_its_steps_and_ends_as_a_training_without_a_page(client, liv
     assert [p["step"] for p in points if p["loss"] is not None] == [*range(1, 81)]
     with_norms = [p for p in points if "norms" in p]
     assert all(len(p["norms"]) == len(run["layers"]) for p in with_norms)
+
+
+def test_a_run_ends_as_a_training_without_a_page(client, live):
+    client.begin(epochs=2, dropout=0.1)
+    client.wait_for("finished")
+    points = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
     config = nf.EncoderConfig(
         d_model=16, n_layers=1, n_heads=2, d_ff=16, dropout=0.1, max_len=8, positions="learned"
     )
@@ -44,10 +50,10 @@ def test_a_run_tells_its_steps_and_ends_as_a_training_without_a_page(client, liv
         progress=False,
     )
     assert [p["accuracy"] for p in points if p["accuracy"]] == history.validation_accuracy
-    found = weights(live)
-    assert len(found) >= len(model.parameters())
+    stored = weights(live)
+    assert len(stored) >= len(model.parameters())
     for name, value in model.parameters().items():
-        (ours,) = [x for key, x in found.items() if key.endswith(name) and "weights" not in key]
+        (ours,) = [x for key, x in stored.items() if key.endswith(name) and "weights" not in key]
         np.testing.assert_array_equal(ours, value, err_msg=name)
 
 
@@ -121,7 +127,7 @@ def test_questions_change_nothing(client, live):
         ({"task": "sentences", "bug": "LayerNormWithoutGamma"}, "expected the task digits"),
     ],
 )
-def test_wrong_settings_are_named_and_the_old_runs_go_on(client, changes, words):
+def test_wrong_settings_are_refused_before_a_run_begins(client, changes, words):
     before = [run["run"] for run in client.runs()]
     body = json.dumps({"runs": [TINY | changes]}).encode()
     status, answer = client.request("POST", "/api/start", body)
@@ -147,27 +153,40 @@ def test_wrong_commands_are_named(client):
         assert (status, words in answer["error"]) == (400, True), answer
 
 
-def test_a_run_with_a_bug_says_so_and_its_model_cannot_be_loaded_as_a_healthy_one(client, live):
+def test_a_run_with_a_bug_names_it(client, live):
     client.begin(epochs=1, bug="LayerNormWithoutGamma")
     (run,) = client.wait_for("finished")
     assert run["bug"] == "LayerNormWithoutGamma"
     assert client.ask("gradcheck")["tensors"]
     stored = json.loads((live.last / "settings.json").read_text())
     assert stored["bug"] == "LayerNormWithoutGamma"
+
+
+def test_a_model_with_a_bug_cannot_be_loaded_as_a_healthy_one(client, live):
+    client.begin(epochs=1, bug="LayerNormWithoutGamma")
+    client.wait_for("finished")
     with pytest.raises(nf.CheckpointError, match="it holds a SequenceClassifierWithBug"):
         nf.load_checkpoint(live.last)
-    with pytest.raises(
-        ValueError, match="was 'SequenceClassifierWithBug'"
-    ):  # no healthy one goes on
-        work_of(Settings.of({**stored, "bug": None})).train(
+
+
+def test_a_run_with_a_bug_cannot_go_on_as_a_healthy_one(client, live):
+    client.begin(epochs=1, bug="LayerNormWithoutGamma")
+    client.wait_for("finished")
+    stored = json.loads((live.last / "settings.json").read_text())
+    healthy = Settings.of({**stored, "bug": None})
+    with pytest.raises(ValueError, match="was 'SequenceClassifierWithBug'"):
+        work_of(healthy).train(
             checkpoint=live.last, resume=True, every=5, workers=1, progress=False
         )
+
+
+def test_the_model_of_a_healthy_run_can_be_loaded(client, live):
     client.begin(epochs=1)
-    client.wait_for("finished")  # while that of a healthy run is loaded
+    client.wait_for("finished")
     assert type(nf.load_checkpoint(live.last).model) is nf.SequenceClassifier
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told_on_the_page_and_the_terminal(client, live):
+def test_a_checkpoint_that_cannot_be_written_is_reported(client, live):
     client.begin(epochs=1000)
     client.wait_for("running")
     (live.last / "checkpoint.safetensors").mkdir()
@@ -180,7 +199,7 @@ def test_a_checkpoint_that_cannot_be_written_is_told_on_the_page_and_the_termina
 
 
 @pytest.mark.processes
-def test_runs_are_there_again_after_a_restart_and_go_on_bit_for_bit(tmp_path, live):
+def test_a_run_goes_on_bit_for_bit_after_a_restart(tmp_path, live):
     client = Client(server := Server(tmp_path / "runs"))
     server.start()
     try:

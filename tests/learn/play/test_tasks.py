@@ -8,14 +8,24 @@ from npformer.learn.play.tasks import choices, defaults, work_of
 LINES = "".join(f"good film {k},yes\nbad film {k},no\n" for k in range(12))
 
 
-def test_repeats_and_rows_without_a_text_or_label_are_left_out(tmp_path):
+@pytest.fixture
+def incomplete_table(tmp_path):
+    """Return the task of a table of repeated texts, of which 2 rows lack a text or a label."""
     file = tmp_path / "a.csv"
-    file.write_text(f"text,label\n{LINES * 3} ,yes\nodd film,\n")  # else texts are in both parts
+    file.write_text(f"text,label\n{LINES * 3} ,yes\nodd film,\n")
     with pytest.warns(UserWarning, match="2 of 74 rows of .* have no text or no label"):
-        work = work_of(defaults("file", file=str(file)))
-    train, validation = (work.parts[name] for name in ("train", "validation"))
-    assert (len(train), len(validation), len(work)) == (22, 2, 2)
-    assert {*work.parts["train"].labels} == {"no", "yes"}
+        return work_of(defaults("file", file=str(file)))
+
+
+def test_repeated_texts_are_left_out(incomplete_table):
+    """Else a text would be in both parts."""
+    assert len(incomplete_table.parts["train"]) == 22
+    assert len(incomplete_table.parts["validation"]) == 2
+    assert len(incomplete_table) == 2
+
+
+def test_rows_without_a_text_or_label_are_left_out(incomplete_table):
+    assert {*incomplete_table.parts["train"].labels} == {"no", "yes"}
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def maps(tab, within):
     )
 
 
-def test_a_digit_is_drawn_and_read(digits, opened):
+def test_a_digit_drawn_on_the_page_is_recognized(digits, opened):
     tab = opened(digits / "page.html")
     empty = maps(tab, "#try")
     draw(tab, DIGITS["3"])
@@ -90,7 +90,7 @@ def test_a_sample_has_the_probabilities_of_the_package(digits, opened):
         np.testing.assert_allclose(list(found.values()), expected, atol=0.051)
 
 
-def test_curves_and_settings_are_those_of_the_run(digits, opened):
+def test_the_page_shows_what_the_run_was(digits, opened):
     tab = opened(digits / "page.html")
     assert tab.locator("#curves .plot:visible").count() == 3
     assert "Validation accuracy" in tab.locator("#curves").inner_text()
@@ -143,7 +143,7 @@ def table(tmp_path_factory):
     return place
 
 
-def test_of_a_trained_table_every_control_works_and_nothing_waits(table, opened):
+def test_every_control_works_for_a_trained_table(table, opened):
     (table / "page.html").write_text(page_of_folder(table / "run"), "utf-8")
     tab = opened(table / "page.html")
     tab.get_by_role("button", name="Take one from the data").click()

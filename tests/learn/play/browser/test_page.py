@@ -13,7 +13,7 @@ from tests.learn.play.browser.handling import number, start, states, steps, unti
 pytestmark = pytest.mark.browser
 
 
-def test_trains_digits_and_reads_what_a_mouse_draws(page):
+def test_a_trained_model_recognizes_digits_drawn_with_a_mouse(page):
     start(page, "attention")
     wait_for(page, "finished")
     assert number(page.inner_text(".accuracy")) >= 95
@@ -31,7 +31,7 @@ def weights(live):
     return load_file(live.last / "checkpoint.safetensors")
 
 
-def test_a_pause_and_single_steps_change_no_bit(page, live):
+def test_pausing_changes_no_bit(page, live):
     few = {"epochs": 3}
     start(page, "attention", **few)
     page.click("#pause")
@@ -92,7 +92,7 @@ def test_a_run_that_was_finished_says_how_far_it_came(page, live):
     wait_for(page, "finished")
 
 
-def test_two_pages_show_the_same_run_and_the_keyboard_is_enough(page, browser, live):
+def test_a_second_page_steers_the_same_run_by_the_keyboard(page, browser, live):
     start(page, "attention", epochs=200)
     other = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
     other.goto(live.address)
@@ -137,7 +137,7 @@ def test_exports_a_page_that_runs_without_the_server(page, browser, tmp_path):
     assert wrong == []
 
 
-def test_words_of_a_file_are_text_and_no_part_of_the_page(page, tmp_path):
+def test_markup_in_a_file_is_shown_as_text(page, tmp_path):
     hostile = "<img src=x onerror=alert(1)>"
     lines = ["words,kind"]
     for good in ("good", "bad"):
@@ -240,7 +240,7 @@ def test_a_translation_shows_three_attentions(page):
     assert min(boxes) >= 0  # no line leaves the diagram
 
 
-def test_a_bug_trains_beside_the_healthy_model_and_gradcheck_finds_it(page):
+def test_gradcheck_finds_a_bug_that_trains_beside_the_healthy_model(page):
     page.click("#tab-break")
     page.select_option("#bug", "LayerNormWithoutGamma")
     page.click("#break-start")

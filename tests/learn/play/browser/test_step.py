@@ -156,7 +156,7 @@ def test_the_slider_shows_an_earlier_step(page, trained, sample):
     assert early != late
 
 
-def test_a_weight_has_three_gradients_and_adams_step(page, trained, sample):
+def test_the_numbers_of_a_weight_are_right(page, trained, sample):
     look(page)
     model, adam = trained
     name, at = "encoder.blocks.0.mixer.query.weight", (3, 7)

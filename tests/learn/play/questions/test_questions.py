@@ -110,32 +110,52 @@ def test_each_residual_connection_joins_what_it_adds(norm):
         assert box["before"]
 
 
-def test_earlier_weights_are_kept_and_their_number_is_bounded(monkeypatch):
+@pytest.fixture
+def long_run(monkeypatch):
+    """Return a run that kept its weights 58 times, and a bias at each of its steps."""
     monkeypatch.setattr(state, "MOST_KEPT", 8)
     now = begun("digits", 1)
     begin = now.training
     now.training = types.SimpleNamespace(model=begin.model, optimizer=begin.optimizer)
-    before = {}
+    biases = {}
     for step in range(2, 60):
         now.training.step = step
         for value in now.training.model.parameters().values():
             value += 0.001
         now.keep()
-        before[step] = now.training.model.parameters()["classify.bias"].copy()
+        biases[step] = now.training.model.parameters()["classify.bias"].copy()
         assert len(now.kept) <= 8
+    return now, biases
+
+
+def test_earlier_weights_are_kept_at_equal_distances(long_run):
+    now, biases = long_run
     steps = now.steps()
     assert steps[-1] == 59
     assert {b - a for a, b in itertools.pairwise(steps[:-1])} == {now.every}
     for step in steps[:-1]:
-        np.testing.assert_array_equal(
-            now.plain_at(step).parameters()["classify.bias"], before[step]
-        )
-    old, new = (ask(now, "step", sample=0, at=at) for at in (steps[0], None))
-    assert (old["step"], new["step"]) == (steps[0], 59)
+        bias = now.plain_at(step).parameters()["classify.bias"]
+        np.testing.assert_array_equal(bias, biases[step])
+
+
+def test_an_earlier_step_is_computed_with_its_weights(long_run):
+    now, _ = long_run
+    first = now.steps()[0]
+    old, new = (ask(now, "step", sample=0, at=at) for at in (first, None))
+    assert (old["step"], new["step"]) == (first, 59)
     assert old["loss"] != new["loss"]
-    found = ask(now, "weight", at=steps[0], name="classify.bias", index=[0])
-    assert found["value"] == before[steps[0]][0]
-    assert found["adam"] is None
+
+
+def test_an_earlier_weight_is_shown_without_moments(long_run):
+    now, biases = long_run
+    first = now.steps()[0]
+    weight = ask(now, "weight", at=first, name="classify.bias", index=[0])
+    assert weight["value"] == biases[first][0]
+    assert weight["adam"] is None
+
+
+def test_a_step_that_was_not_kept_is_refused(long_run):
+    now, _ = long_run
     with pytest.raises(ValueError, match=r"at is 1; expected a step of \["):
         ask(now, "step", at=1)
 
@@ -227,15 +247,18 @@ def test_a_drawn_digit(digits):
         np.testing.assert_allclose(array(ours["heads"]), expected, rtol=1e-5, atol=1e-7)
 
 
-def test_an_edit_moves_all_outputs_of_a_fourier_mixer_and_none_before_it_of_a_causal_one():
+def test_an_edit_moves_all_outputs_of_a_fourier_mixer():
     fourier = begun("digits", mixers=["fourier"])
     image = np.zeros((8, 8)).tolist()
     moved = ask(fourier, "edit", image=image, position=5, to=[1.0] * 8)["moved"]
-    assert all(each > 0 for each in moved[0])
+    assert all(distance > 0 for distance in moved[0])
+
+
+def test_an_edit_moves_no_earlier_output_of_a_causal_mixer():
     causal = begun("text")
     moved = ask(causal, "edit", text="To be, or not", position=6, to="x")["moved"]
     assert moved[0][:6] == [0.0] * 6
-    assert all(each > 0 for each in moved[0][6:])
+    assert all(distance > 0 for distance in moved[0][6:])
 
 
 def test_a_sentence():

@@ -11,7 +11,7 @@ from npformer.learn.play.questions.writing import write
 from tests.interop.pieces import PADDED, llama_tokenizer
 
 
-def test_a_token_has_its_space_and_is_one_that_the_tokenizer_has():
+def test_a_written_token_is_one_of_the_tokenizer_with_its_space():
     tokenizer = LibraryTokenizer(llama_tokenizer(begins=False), padding="</s>")
     config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8, causal=True)
     model = nf.LanguageModel(config, PADDED, tied=False)
