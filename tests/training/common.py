@@ -14,10 +14,10 @@ def calling(hook, action):
 
 def fit(model, data, *callbacks, **changes):
     """Train on the 20 samples of `data`: 4 steps an epoch, if nothing is changed."""
-    usual = {"epochs": EPOCHS, "batch_size": BATCH, "progress": False}
+    defaults = {"epochs": EPOCHS, "batch_size": BATCH, "progress": False}
     if "optimizer" not in changes:
-        usual["lr"] = 1e-2
-    return nf.fit(model, data, callbacks=callbacks, **(usual | changes))
+        defaults["lr"] = 1e-2
+    return nf.fit(model, data, callbacks=callbacks, **(defaults | changes))
 
 
 def assert_same_weights(model, other):

@@ -46,9 +46,9 @@ def Y(n):
     ],
 )
 def test_bad_data_is_refused_in_words(make, data, bad, error, message, where):
-    given = {"data": data, "validation": data} | {where: bad}
+    samples = {"data": data, "validation": data} | {where: bad}
     with pytest.raises(error, match=message.replace("data", where, 1)):
-        fit(make(), given["data"], validation=given["validation"])
+        fit(make(), samples["data"], validation=samples["validation"])
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_a_fault_in_the_last_sample_is_found_before_the_first_step(make, rng, wh
         bad, message = (x, wrong, mask), "y holds 3; expected whole numbers from 0"
     else:
         bad, message = (x, y, holed), "mask keeps tokens after padding in row 1029"
-    parts = {"data": (x, y, mask), "validation": (x, y, mask)} | {where: bad}
+    splits = {"data": (x, y, mask), "validation": (x, y, mask)} | {where: bad}
     with pytest.raises(ValueError, match=f"in {where}, {message}"):
-        fit(model, parts["data"], validation=parts["validation"], batch_size=1030)
+        fit(model, splits["data"], validation=splits["validation"], batch_size=1030)
     assert_same_weights(model, make(**changes))
 
 

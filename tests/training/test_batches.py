@@ -9,10 +9,10 @@ from tests.training.common import EPOCHS, calling, fit
 
 
 def gradients_of_a_training(model, data, **options):
-    found = []
+    batches = []
 
     def note(state):
-        found.append((state.rows.copy(), {n: g.copy() for n, g in state.gradients.items()}))
+        batches.append((state.rows.copy(), {n: g.copy() for n, g in state.gradients.items()}))
 
     nf.fit(
         model,
@@ -24,7 +24,7 @@ def gradients_of_a_training(model, data, **options):
         progress=False,
         **options,
     )
-    return found
+    return batches
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,10 @@ def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
     x, y, mask = samples(per_token=pooling == "none")
     model = model_of(mixer, pooling)
     for rows, gradients in gradients_of_a_training(model, (x, y, mask), workers=1):
-        _, whole = model.loss_and_gradients(x[rows], y[rows], mask[rows])
-        for name, expected in whole.items():
-            found = gradients[name]
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12, err_msg=name)
+        _, padded_gradients = model.loss_and_gradients(x[rows], y[rows], mask[rows])
+        for name, expected in padded_gradients.items():
+            gradient = gradients[name]
+            np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
     ],
 )
 def test_fit_goes_by_length_if_it_can(changes, options, cut):
-    seen, model = [], model_of(**changes)
+    lengths, model = [], model_of(**changes)
 
     class Noting(nf.SequenceClassifier):
         def upload(self, batch, *arguments, **more):
-            seen.append(batch.inputs[0].length)
+            lengths.append(batch.inputs[0].length)
             return super().upload(batch, *arguments, **more)
 
     model.__class__ = Noting
     nf.fit(model, samples(100), epochs=1, batch_size=8, workers=1, progress=False, **options)
-    assert (min(seen) < LENGTH) == cut
-    assert cut or set(seen) == {LENGTH}
+    assert (min(lengths) < LENGTH) == cut
+    assert cut or set(lengths) == {LENGTH}
 
 
 def test_what_cannot_be_is_said():

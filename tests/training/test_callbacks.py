@@ -23,7 +23,7 @@ class Noted(nf.Callback):
         self.calls.append((hook, self.look(state)))
 
     def seen(self, hook):
-        return [found for name, found in self.calls if name == hook]
+        return [value for name, value in self.calls if name == hook]
 
     def names(self):
         return [name for name, _ in self.calls]
@@ -105,14 +105,14 @@ def test_the_loss_of_an_epoch_is_the_mean_of_its_steps(make, data):
 
 def test_the_rows_are_those_of_the_batch(make, data):
     x, y = data
-    model, seen = make(), []
+    model, batches = make(), []
 
     def look(state):
         loss, _ = model.loss_and_gradients(x[state.rows], y[state.rows])
-        seen.append((state.rows.tolist(), float(loss), state.loss))
+        batches.append((state.rows.tolist(), float(loss), state.loss))
 
     fit(model, data, at("before_update", 2, look), epochs=1)
-    ((rows, loss, of_the_step),) = seen
+    ((rows, loss, of_the_step),) = batches
     assert len(set(rows)) == 5
     assert of_the_step == pytest.approx(loss, rel=1e-12)
 
@@ -376,11 +376,11 @@ def test_the_loss_is_checked_before_callbacks_see_it(make, data, hook):
 
 
 def test_a_callback_computes_under_its_callers_settings_for_overflow(make, data):
-    seen = Noted(lambda state: np.geterr())
+    noted = Noted(lambda state: np.geterr())
     with np.errstate(over="raise", invalid="print"):
         expected = np.geterr()
-        fit(make(), data, seen)
-    assert [found for _, found in seen.calls] == [expected] * len(seen.calls)
+        fit(make(), data, noted)
+    assert [settings for _, settings in noted.calls] == [expected] * len(noted.calls)
 
 
 # What a callback may change -----------------------------------------------------------------------

@@ -22,9 +22,9 @@ def test_evaluate_is_what_is_computed_by_hand(small_model, token_batch, batch_si
     ids, labels, mask = token_batch
     model = small_model()
     loss, accuracy = by_hand(zip(model(ids, mask).tolist(), labels.tolist(), strict=True))
-    found = nf.evaluate(model, (ids, labels, mask), batch_size)
-    assert found.loss == pytest.approx(loss, rel=1e-12)
-    assert (found.accuracy, found.labels) == (accuracy, 8)
+    evaluation = nf.evaluate(model, (ids, labels, mask), batch_size)
+    assert evaluation.loss == pytest.approx(loss, rel=1e-12)
+    assert (evaluation.accuracy, evaluation.labels) == (accuracy, 8)
 
 
 def test_evaluate_of_tokens_counts_only_those_with_a_label(small_model, token_batch, rng):
@@ -33,9 +33,9 @@ def test_evaluate_of_tokens_counts_only_those_with_a_label(small_model, token_ba
     labels = np.where(mask, rng.integers(0, 3, ids.shape), -1)
     rows = zip(model(ids, mask)[mask].tolist(), labels[mask].tolist(), strict=True)
     loss, accuracy = by_hand(list(rows))
-    found = nf.evaluate(model, (ids, labels, mask))
-    assert found.loss == pytest.approx(loss, rel=1e-12)
-    assert (found.accuracy, found.labels) == (accuracy, mask.sum())
+    evaluation = nf.evaluate(model, (ids, labels, mask))
+    assert evaluation.loss == pytest.approx(loss, rel=1e-12)
+    assert (evaluation.accuracy, evaluation.labels) == (accuracy, mask.sum())
 
 
 @pytest.mark.parametrize("without", ["labels", "tokens"])
@@ -108,6 +108,6 @@ def test_evaluate_of_a_single_logit_is_what_is_computed_by_hand(make, data):
     model = make(n_classes=2, output="sigmoid")
     z = model(data[0])[:, 0].tolist()
     loss, accuracy = by_hand(([0.0, s], y) for s, y in zip(z, data[1].tolist(), strict=True))
-    found = nf.evaluate(model, data)
-    assert found.loss == pytest.approx(loss, rel=1e-12)
-    assert found.accuracy == accuracy
+    evaluation = nf.evaluate(model, data)
+    assert evaluation.loss == pytest.approx(loss, rel=1e-12)
+    assert evaluation.accuracy == accuracy

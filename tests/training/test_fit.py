@@ -238,7 +238,7 @@ def test_history_says_who_computed_the_steps(make, data, workers, by):
 
 @pytest.mark.parametrize("options", [{"masks": "device"}, {"check_every": 3}, {"check_every": 100}])
 def test_options_of_a_gpu_change_nothing_on_a_cpu(make, data, options):
-    losses = [fit(make(dropout=0.3), data, **each).train_loss for each in ({}, options)]
+    losses = [fit(make(dropout=0.3), data, **changes).train_loss for changes in ({}, options)]
     assert losses[0] == losses[1]
 
 
@@ -254,9 +254,9 @@ def test_the_model_ends_with_the_weights_of_the_best_epoch(make, data, validatio
     best = history.best_epoch
     assert best < 8
     assert history.validation_accuracy[-1] < max(history.validation_accuracy)
-    found = nf.evaluate(model, validation)
-    assert found.accuracy == max(history.validation_accuracy)
-    assert found.loss == history.validation_loss[best - 1]
+    evaluation = nf.evaluate(model, validation)
+    assert evaluation.accuracy == max(history.validation_accuracy)
+    assert evaluation.loss == history.validation_loss[best - 1]
     assert_trained(model, make(), data, epochs=best)
 
     history = fit(make(), data)  # without validation data, the last weights stay
@@ -265,10 +265,10 @@ def test_the_model_ends_with_the_weights_of_the_best_epoch(make, data, validatio
 
 
 def test_of_epochs_equally_accurate_the_lower_loss_is_better(make, data, monkeypatch):
-    found = iter([(0.5, 3.0), (0.9, 2.0), (0.9, 1.0), (0.9, 1.0), (0.8, 0.1)])
+    figures = iter([(0.5, 3.0), (0.9, 2.0), (0.9, 1.0), (0.9, 1.0), (0.8, 0.1)])
 
     def measure(*_, **__):
-        return nf.Evaluation(*reversed(next(found)), labels=1)
+        return nf.Evaluation(*reversed(next(figures)), labels=1)
 
     monkeypatch.setattr(sys.modules["npformer.training.watchers"], "measure", measure)
     assert fit(make(), data, validation=data, epochs=5).best_epoch == 3

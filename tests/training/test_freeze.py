@@ -59,26 +59,26 @@ def test_gradients_are_those_of_the_whole_model(small_model, words, patterns, ch
     ids, y = words
     mask = np.arange(6) < rng.integers(1, 7, 20)[:, None]
     options = {"padding": "per_length"} if "mixer" in changes else {}
-    whole = small_model(dropout=0.2, **changes, **options)
-    part = small_model(dropout=0.2, **changes, **options).freeze(*patterns)
-    loss, gradients = whole.loss_and_gradients(ids, y, mask, seed=1)
-    expected = {name: gradients[name].copy() for name in part.parameters()}
+    unfrozen = small_model(dropout=0.2, **changes, **options)
+    frozen_model = small_model(dropout=0.2, **changes, **options).freeze(*patterns)
+    loss, gradients = unfrozen.loss_and_gradients(ids, y, mask, seed=1)
+    expected = {name: gradients[name].copy() for name in frozen_model.parameters()}
     assert 0 < len(expected) < len(gradients)
     for workers in (1, 2):
-        again, found = part.loss_and_gradients(ids, y, mask, seed=1, workers=workers)
-        assert again == pytest.approx(loss, rel=1e-12)
-        assert list(found) == list(expected)
+        frozen_loss, actual = frozen_model.loss_and_gradients(ids, y, mask, seed=1, workers=workers)
+        assert frozen_loss == pytest.approx(loss, rel=1e-12)
+        assert list(actual) == list(expected)
         for name, value in expected.items():
-            np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(actual[name], value, rtol=0, atol=1e-12, err_msg=name)
     with nf.use_kernels(False):
-        _, found = part.loss_and_gradients(ids, y, mask, seed=1)
+        _, actual = frozen_model.loss_and_gradients(ids, y, mask, seed=1)
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(actual[name], value, rtol=0, atol=1e-12, err_msg=name)
 
 
 def test_the_backward_pass_ends_above_what_is_frozen(small_model, words, monkeypatch):
     model = small_model().freeze("embed.*", "encoder.blocks.0.*")
-    reached, whole = [], team.skip_frozen_layers
+    reached, original = [], team.skip_frozen_layers
 
     def count(name):
         layer = dict(model.layers())[name]
@@ -93,7 +93,7 @@ def test_the_backward_pass_ends_above_what_is_frozen(small_model, words, monkeyp
     monkeypatch.setattr(team, "skip_frozen_layers", lambda twin: twin)
     model.loss_and_gradients(*words)
     assert reached == ["embed"]
-    monkeypatch.setattr(team, "skip_frozen_layers", whole)
+    monkeypatch.setattr(team, "skip_frozen_layers", original)
     model.unfreeze("embed.*").loss_and_gradients(*words)
     assert reached == ["embed"] * 2
 
@@ -106,12 +106,12 @@ def test_a_subclass_with_passes_of_its_own_is_run_as_written(small_model, words)
     model = small_model()
     model.encoder = Doubled(model.config, seed=0, dtype="float64")
     model.flatten()
-    _, whole = model.loss_and_gradients(*words)
-    kept = {name: value.copy() for name, value in whole.items()}
+    _, all_gradients = model.loss_and_gradients(*words)
+    expected = {name: value.copy() for name, value in all_gradients.items()}
     model.freeze("embed.*", "encoder.blocks.0.*")
-    _, found = model.loss_and_gradients(*words)
-    for name, value in found.items():
-        np.testing.assert_allclose(value, kept[name], atol=1e-12, err_msg=name)
+    _, gradients = model.loss_and_gradients(*words)
+    for name, value in gradients.items():
+        np.testing.assert_allclose(value, expected[name], atol=1e-12, err_msg=name)
 
 
 def test_workers_agree(small_model, words):

@@ -134,8 +134,8 @@ def test_a_stop_before_an_epoch_takes_no_step_of_it(run):
     assert (history.stopped, len(history.train_loss)) == ("callback", 1)
     again = Noted(lambda state: state.epoch)
     model, _ = run(again, resume=True)
-    whole, _ = run(checkpoint=None)
-    assert_same_weights(model, whole)
+    unstopped_model, _ = run(checkpoint=None)
+    assert_same_weights(model, unstopped_model)
     assert again.seen("before_epoch") == [3]
 
 
@@ -164,12 +164,12 @@ def test_an_array_that_a_callback_gathers_goes_on(run):
         def load_state_dict(self, state):
             self.state = state
 
-    whole, stopped, resumed = Mean(None), Mean(None), Mean(None)
-    run(whole, checkpoint=None)
+    unstopped, stopped, resumed = Mean(None), Mean(None), Mean(None)
+    run(unstopped, checkpoint=None)
     run(stopped, at("after_step", STEPS + 2, interrupt))
     run(resumed, resume=True)
-    assert (stopped.state != whole.state).any()
-    np.testing.assert_array_equal(resumed.state, whole.state)
+    assert (stopped.state != unstopped.state).any()
+    np.testing.assert_array_equal(resumed.state, unstopped.state)
 
 
 def test_a_callback_whose_state_is_in_the_checkpoint_has_to_be_there_again(run):

@@ -43,10 +43,10 @@ def test_an_evaluation_has_them_all(small_model, rng, pooling):
     y = rng.integers(-1 if pooling == "none" else 0, 3, (12, 6) if pooling == "none" else 12)
     predicted, counted = model.predict(ids), y >= 0
     counts = by_class(y[counted], predicted[counted], 3)
-    found = nf.evaluate(model, (ids, y))
-    assert found.macro_f1 == pytest.approx(macro_f1(counts))
-    assert found.balanced_accuracy == pytest.approx(balanced_accuracy(counts))
-    assert found.metric is None
+    evaluation = nf.evaluate(model, (ids, y))
+    assert evaluation.macro_f1 == pytest.approx(macro_f1(counts))
+    assert evaluation.balanced_accuracy == pytest.approx(balanced_accuracy(counts))
+    assert evaluation.metric is None
     assert nf.Evaluation(0.5, 0.9, 3).labels == 3
 
 
@@ -73,10 +73,10 @@ EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
     ],
 )
 def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
-    found = iter(EPOCHS)
+    figures = iter(EPOCHS)
     model = make()
     with monkeypatch.context() as only_here:
-        only_here.setattr(WATCHERS, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
+        only_here.setattr(WATCHERS, "measure", lambda *_, **__: nf.Evaluation(*next(figures)))
         history = fit(model, data, validation=data, epochs=5, metric=metric)
     assert history.best_epoch == best
     assert history.validation_metric == values
@@ -87,8 +87,8 @@ def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
     ("metric", "epochs"), [("accuracy", 3), ("loss", 3), ("macro_f1", 4), ("balanced_accuracy", 5)]
 )
 def test_patience_asks_the_metric(make, data, monkeypatch, metric, epochs):
-    found = iter(EPOCHS)
-    monkeypatch.setattr(WATCHERS, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
+    figures = iter(EPOCHS)
+    monkeypatch.setattr(WATCHERS, "measure", lambda *_, **__: nf.Evaluation(*next(figures)))
     history = fit(make(), data, validation=data, epochs=5, metric=metric, patience=1)
     assert len(history.train_loss) == epochs
 
@@ -97,10 +97,10 @@ def test_patience_asks_the_metric(make, data, monkeypatch, metric, epochs):
 def test_the_history_says_what_an_evaluation_says(make, data, validation, metric):
     model = make()
     history = fit(model, data, validation=validation, metric=metric)
-    found = nf.evaluate(model, validation)
+    evaluation = nf.evaluate(model, validation)
     at = history.best_epoch - 1
     assert history.metric == metric
-    assert history.validation_metric[at] == getattr(found, metric)
+    assert history.validation_metric[at] == getattr(evaluation, metric)
     assert json.loads(json.dumps(history.to_dict())) == history.to_dict()
 
 
@@ -184,9 +184,9 @@ def test_weights_of_samples_held_out_weigh_in_the_metric(make, data):
         metric="balanced_accuracy",
     )
     rows = history.validation_rows
-    found = nf.evaluate(model, (x[rows], y[rows]), sample_weight=weights[rows])
-    assert history.validation_metric == [pytest.approx(found.balanced_accuracy)]
-    assert history.validation_loss == [pytest.approx(found.loss)]
+    evaluation = nf.evaluate(model, (x[rows], y[rows]), sample_weight=weights[rows])
+    assert history.validation_metric == [pytest.approx(evaluation.balanced_accuracy)]
+    assert history.validation_loss == [pytest.approx(evaluation.loss)]
     assert len(history.lr) == 1 < STEPS
 
 

@@ -37,22 +37,22 @@ def test_a_loop_goes_on_bit_for_bit(make, data, tmp_path, schedule, dtype):
     nf.save_checkpoint(tmp_path, model, optimizer, generators={"rows": rng}, notes={"step": 4})
     steps(model, optimizer, rng, data, 5)
 
-    found = nf.load_checkpoint(tmp_path)
-    assert found.notes == {"step": 4}
-    assert found.history is None
-    assert found.optimizer.steps == 4
-    steps(found.model, found.optimizer, found.generators["rows"], data, 5)
-    assert_same_weights(found.model, model)
-    assert found.optimizer.current_lr() == optimizer.current_lr()
+    checkpoint = nf.load_checkpoint(tmp_path)
+    assert checkpoint.notes == {"step": 4}
+    assert checkpoint.history is None
+    assert checkpoint.optimizer.steps == 4
+    steps(checkpoint.model, checkpoint.optimizer, checkpoint.generators["rows"], data, 5)
+    assert_same_weights(checkpoint.model, model)
+    assert checkpoint.optimizer.current_lr() == optimizer.current_lr()
 
 
 def test_children_that_were_spawned_are_counted(make, tmp_path):
     model, optimizer, rng = begun(make)
     rng.spawn(3)
     nf.save_checkpoint(tmp_path, model, optimizer, generators={"rng": rng})
-    found = nf.load_checkpoint(tmp_path).generators["rng"]
-    assert found.spawn(1)[0].integers(1 << 60) == rng.spawn(1)[0].integers(1 << 60)
-    assert found.integers(1 << 60) == rng.integers(1 << 60)
+    loaded = nf.load_checkpoint(tmp_path).generators["rng"]
+    assert loaded.spawn(1)[0].integers(1 << 60) == rng.spawn(1)[0].integers(1 << 60)
+    assert loaded.integers(1 << 60) == rng.integers(1 << 60)
 
 
 @pytest.mark.parametrize("bits", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
@@ -61,17 +61,17 @@ def test_every_generator_of_numpy_comes_back(make, tmp_path, bits):
     rng = np.random.Generator(getattr(np.random, bits)(7))
     rng.random(3, dtype="float32")  # leaves half a number behind
     nf.save_checkpoint(tmp_path, model, optimizer, generators={"rng": rng})
-    found = nf.load_checkpoint(tmp_path).generators["rng"]
-    np.testing.assert_array_equal(found.random(9, dtype="float32"), rng.random(9, dtype="float32"))
+    loaded = nf.load_checkpoint(tmp_path).generators["rng"]
+    np.testing.assert_array_equal(loaded.random(9, dtype="float32"), rng.random(9, dtype="float32"))
 
 
 def test_the_checkpoint_of_fit_opens_too(make, data, tmp_path):
     model = make()
     history = fit(model, data, checkpoint=tmp_path)
-    found = nf.load_checkpoint(tmp_path)
-    assert_same_weights(found.model, model)
-    assert found.history.train_loss == history.train_loss
-    assert set(found.generators) == {"shuffle", "dropout"}
+    checkpoint = nf.load_checkpoint(tmp_path)
+    assert_same_weights(checkpoint.model, model)
+    assert checkpoint.history.train_loss == history.train_loss
+    assert set(checkpoint.generators) == {"shuffle", "dropout"}
     with pytest.raises(nf.CheckpointError, match=r"Checkpoint.*load_checkpoint"):
         nf.load(tmp_path / CHECKPOINT)
 

@@ -40,10 +40,14 @@ def begin(make, data, validation, tmp_path):
     """Train with dropout, clipping and a schedule, into a folder."""
 
     def train(*callbacks, folder=tmp_path / "run", **changes):
-        usual = {"validation": validation, "schedule": cosine(EPOCHS * STEPS, warmup=2), "seed": 3}
-        usual |= {"clip_norm": 1.0, "label_smoothing": 0.1, "on_interrupt": "return"}
-        usual["checkpoint"] = folder
-        options = usual | changes
+        settings = {
+            "validation": validation,
+            "schedule": cosine(EPOCHS * STEPS, warmup=2),
+            "seed": 3,
+        }
+        settings |= {"clip_norm": 1.0, "label_smoothing": 0.1, "on_interrupt": "return"}
+        settings["checkpoint"] = folder
+        options = settings | changes
         model = options.pop("model", None) or make(dropout=0.2)
         return model, fit(model, options.pop("data", data), *callbacks, **options)
 
@@ -139,15 +143,15 @@ def test_handlers_of_the_user_stay(make, data):
 
 
 def test_a_training_in_another_thread_leaves_signals_alone(make, data):
-    found = []
+    handlers = []
 
     def look(state):
-        found.append(signal.getsignal(signal.SIGTERM))
+        handlers.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=lambda: fit(make(), data, look))
     thread.start()
     thread.join()
-    assert found == [signal.SIG_DFL] * EPOCHS
+    assert handlers == [signal.SIG_DFL] * EPOCHS
 
 
 # Where the training goes on -----------------------------------------------------------------------
@@ -185,16 +189,16 @@ def test_a_schedule_that_changes_with_the_epochs_is_told(begin):
 
 def test_early_stopping_goes_on_counting(begin):
     options = {"epochs": 12, "lr": 1.0, "schedule": None, "patience": 2}
-    one, whole = begin(checkpoint=None, **options)
-    assert whole.stopped == "patience"
-    begin(StopAfter(whole.best_epoch * STEPS + 1), **options)
+    one, unstopped_history = begin(checkpoint=None, **options)
+    assert unstopped_history.stopped == "patience"
+    begin(StopAfter(unstopped_history.best_epoch * STEPS + 1), **options)
     other, history = begin(resume=True, **options)
-    assert plain(history) == plain(whole)
+    assert plain(history) == plain(unstopped_history)
     assert_same_weights(other, one)
     # Nothing is trained further, unless the patience grows.
-    assert len(begin(resume=True, **options)[1].train_loss) == len(whole.train_loss)
+    assert len(begin(resume=True, **options)[1].train_loss) == len(unstopped_history.train_loss)
     _, longer = begin(resume=True, **options | {"patience": 3})
-    assert len(longer.train_loss) > len(whole.train_loss)
+    assert len(longer.train_loss) > len(unstopped_history.train_loss)
 
 
 def test_a_learning_rate_that_a_callback_changed_stays(begin):
@@ -209,13 +213,13 @@ def test_a_learning_rate_that_a_callback_changed_stays(begin):
 
 
 def test_a_generator_of_the_user_goes_on_where_it_was(begin, whole):
-    own = np.random.default_rng(3)
+    generator = np.random.default_rng(3)
     begin(StopAfter(6), seed=np.random.default_rng(3))
-    model, _ = begin(resume=True, seed=own)
+    model, _ = begin(resume=True, seed=generator)
     assert_same_weights(model, whole[0])
     fresh = np.random.default_rng(3)
     begin(checkpoint=None, seed=fresh)
-    assert own.bit_generator.state == fresh.bit_generator.state
+    assert generator.bit_generator.state == fresh.bit_generator.state
     with pytest.raises(ValueError, match="with MT19937 bits; expected PCG64, with which"):
         begin(resume=True, seed=np.random.Generator(np.random.MT19937(0)))
 

@@ -69,13 +69,13 @@ def train(small_model, rng, tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_training_goes_on_bit_for_bit(train, name, step, workers):
     options = OPTIONS[name] | {"workers": workers}
-    whole, expected = train(**options)
+    unstopped_model, expected = train(**options)
     _, stopped = train(StopAfter(step, signal.SIGTERM), folder=train.folder, **options)
     assert stopped.stopped == "terminated" or len(expected.train_loss) < 3
     model, history = train(folder=train.folder, resume=True, **options)
-    assert_same_weights(model, whole)
+    assert_same_weights(model, unstopped_model)
     assert plain(history) == plain(expected)
-    assert list(model.frozen()) == list(whole.frozen())
+    assert list(model.frozen()) == list(unstopped_model.frozen())
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_a_training_goes_on_bit_for_bit(train, name, step, workers):
 )
 def test_another_training_is_refused(train, before, change, message):
     train(folder=train.folder, **before)
-    kept = (train.folder / folders.CHECKPOINT).read_bytes()
+    checkpoint = (train.folder / folders.CHECKPOINT).read_bytes()
     with pytest.raises(ValueError, match=message):
         train(folder=train.folder, resume=True, **(before | change))
-    assert (train.folder / folders.CHECKPOINT).read_bytes() == kept
+    assert (train.folder / folders.CHECKPOINT).read_bytes() == checkpoint
 
 
 def test_other_types_are_refused(train):
@@ -135,8 +135,10 @@ def test_as_many_children_of_a_generator_as_memory_has_not_are_refused(train, n)
 
 def test_a_frozen_model_of_a_checkpoint_is_frozen(train):
     train(folder=train.folder, freeze=("embed.*",))
-    found = nf.load_checkpoint(train.folder)
-    assert list(found.model.frozen()) == [
-        n for n in found.model.named_parameters() if n.startswith("embed.") and "table" not in n
+    checkpoint = nf.load_checkpoint(train.folder)
+    assert list(checkpoint.model.frozen()) == [
+        name
+        for name in checkpoint.model.named_parameters()
+        if name.startswith("embed.") and "table" not in name
     ]
-    assert set(found.optimizer.parameters) == set(found.model.parameters())
+    assert set(checkpoint.optimizer.parameters) == set(checkpoint.model.parameters())

@@ -46,23 +46,23 @@ def model_of(labels="sequence", vectors=False, padding="exclude", **options):
 
 def mapped(folder, arrays, files=0):
     """Return arrays written to disk: memory-mapped, or as so many files each."""
-    found = []
+    mapped_arrays = []
     for k, array in enumerate(arrays):
         if array is None:
-            found.append(None)
+            mapped_arrays.append(None)
         elif files:
-            for i, part in enumerate(np.array_split(array, files)):
-                np.save(folder / f"{k}-{i}.npy", part)
-            found.append(sharded(str(folder / f"{k}-*.npy")))
+            for i, rows in enumerate(np.array_split(array, files)):
+                np.save(folder / f"{k}-{i}.npy", rows)
+            mapped_arrays.append(sharded(str(folder / f"{k}-*.npy")))
         else:
             np.save(folder / f"{k}.npy", array)
-            found.append(np.load(folder / f"{k}.npy", mmap_mode="r"))
-    return tuple(found)
+            mapped_arrays.append(np.load(folder / f"{k}.npy", mmap_mode="r"))
+    return tuple(mapped_arrays)
 
 
 def trained(data, model, **settings):
-    usual = {"epochs": 2, "batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}
-    history = nf.fit(model, data, **(usual | settings))
+    defaults = {"epochs": 2, "batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}
+    history = nf.fit(model, data, **(defaults | settings))
     return {name: np.array(value) for name, value in model.parameters().items()}, history
 
 
@@ -116,16 +116,16 @@ def test_only_x_in_a_file(tmp_path):
 def test_a_mask_made_of_the_padding_id(tmp_path, padded):
     x, y, _, types = samples()
     x[padded:] += x[padded:] == 0
-    found = []
-    for each in (x, mapped(tmp_path, [x])[0]):
+    trainings = []
+    for ids in (x, mapped(tmp_path, [x])[0]):
         model = model_of(padding_id=0)
         if padded:
             with pytest.warns(UserWarning, match="taken for padding"):
-                found.append(trained((each, y, None, types), model, validation=0.1))
+                trainings.append(trained((ids, y, None, types), model, validation=0.1))
         else:
-            found.append(trained((each, y, None, types), model, validation=0.1))
+            trainings.append(trained((ids, y, None, types), model, validation=0.1))
         assert model.expects_mask == bool(padded)
-    assert_same(*found)
+    assert_same(*trainings)
 
 
 def test_an_id_that_a_token_has_too_is_not_the_padding_id(tmp_path):
@@ -163,8 +163,8 @@ def test_pieces_without_weight_count_nothing(tmp_path):
     weight[[25, 96]] = 1.0, 3.0
     data = x, y, mask, types
     expected = nf.evaluate(model, data, sample_weight=weight)
-    found = nf.evaluate(model, mapped(tmp_path, data), sample_weight=weight)
-    assert found.loss == pytest.approx(expected.loss, rel=1e-13)
+    evaluation = nf.evaluate(model, mapped(tmp_path, data), sample_weight=weight)
+    assert evaluation.loss == pytest.approx(expected.loss, rel=1e-13)
 
 
 @pytest.mark.parametrize("progress", [True, False])
@@ -190,8 +190,8 @@ def test_a_checkpoint_goes_on_whatever_the_number_of_files(tmp_path):
     settings = {"validation": 0.2, "checkpoint": tmp_path / "run"}
     trained(mapped(tmp_path / "2", samples(), 2), model_of(), epochs=1, **settings)
     data = mapped(tmp_path / "5", samples(), 5)
-    found = trained(data, model_of(), epochs=2, resume=True, **settings)
-    assert_same(found, trained(data, model_of(), epochs=2, validation=0.2))
+    resumed = trained(data, model_of(), epochs=2, resume=True, **settings)
+    assert_same(resumed, trained(data, model_of(), epochs=2, validation=0.2))
 
 
 @pytest.mark.parametrize(
@@ -263,11 +263,11 @@ def test_predictions_are_those_in_memory(tmp_path, kind, labels, files):
     in_memory = (calls | {"outputs": model})[kind](x, mask, types=types)
     x, mask, types = mapped(tmp_path, (x, mask, types), files)
     path = tmp_path / "predictions.npy"
-    found = nf.predict_to_file(path, model, x, mask, types, kind=kind)
-    assert isinstance(found, np.memmap)
-    assert found.dtype == in_memory.dtype
-    np.testing.assert_allclose(found, in_memory, rtol=1e-12)
-    np.testing.assert_array_equal(np.load(path), found)
+    predictions = nf.predict_to_file(path, model, x, mask, types, kind=kind)
+    assert isinstance(predictions, np.memmap)
+    assert predictions.dtype == in_memory.dtype
+    np.testing.assert_allclose(predictions, in_memory, rtol=1e-12)
+    np.testing.assert_array_equal(np.load(path), predictions)
     assert not list(tmp_path.glob("*.part"))
 
 
@@ -298,9 +298,9 @@ def test_predictions_that_fail_leave_the_file_as_it_was(tmp_path):
 def test_wrong_arguments_of_predict_to_file(tmp_path, monkeypatch, arguments, error, words):
     monkeypatch.chdir(tmp_path)
     x, _, mask, _ = samples()
-    given = {"path": "p.npy", "model": model_of(), "x": x, "mask": mask} | arguments
+    keywords = {"path": "p.npy", "model": model_of(), "x": x, "mask": mask} | arguments
     with pytest.raises(error, match=words):
-        nf.predict_to_file(**given)
+        nf.predict_to_file(**keywords)
     assert not list(tmp_path.iterdir())
 
 
@@ -310,9 +310,9 @@ def test_memory_does_not_grow_with_the_data(tmp_path):
 
     class Watched(ShardedArray):
         def __getitem__(self, rows):
-            found = super().__getitem__(rows)
-            read.append(len(found))
-            return found
+            values = super().__getitem__(rows)
+            read.append(len(values))
+            return values
 
     data = samples()
     mapped(tmp_path, data, 5)
@@ -339,11 +339,11 @@ def test_few_rows_are_read_at_a_time_if_each_is_large(monkeypatch):
 def test_labels_of_another_shape_are_not_read(tmp_path):
     x, y, mask, types = mapped(tmp_path, samples("token"), 3)
     read = []
-    whole = type(y).__getitem__
-    type(y).__getitem__ = lambda self, rows: read.append(rows) or whole(self, rows)
+    original = type(y).__getitem__
+    type(y).__getitem__ = lambda self, rows: read.append(rows) or original(self, rows)
     try:
         with pytest.raises(ValueError, match=r"y has shape \(1, 9\); expected \(1,\)"):
             trained((x, y, mask, types), model_of())
     finally:
-        type(y).__getitem__ = whole
+        type(y).__getitem__ = original
     assert read == [slice(0, 1)]

@@ -52,9 +52,11 @@ def test_a_sample_of_weight_k_counts_as_k_samples(kind, seed, micro_batch, reque
     repeated = tuple(np.repeat(array, k, axis=0) for array in samples)
     weighted = step(model, samples, sample_weight=k, micro_batch=micro_batch, workers=2)
     assert_same_step(weighted, step(model, repeated))
-    found, again = nf.evaluate(model, samples, sample_weight=k), nf.evaluate(model, repeated)
+    evaluation = nf.evaluate(model, samples, sample_weight=k)
+    expected = nf.evaluate(model, repeated)
     for name in ("loss", "accuracy", "macro_f1", "balanced_accuracy"):
-        assert getattr(found, name) == pytest.approx(getattr(again, name), rel=1e-10, nan_ok=True)
+        value = getattr(evaluation, name)
+        assert value == pytest.approx(getattr(expected, name), rel=1e-10, nan_ok=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,9 +68,9 @@ def test_only_the_ratios_of_weights_matter(small_model, rng, kind, smoothing):
     weights = rng.random(10)
     options = {"label_smoothing": smoothing}
     one = step(model, samples, sample_weight=weights, **options)
-    for parts in ({}, {"micro_batch": 3}, {"workers": 2}):
-        given = options | parts
-        assert_same_step(one, step(model, samples, sample_weight=0.001 * weights, **given))
+    for sharing in ({}, {"micro_batch": 3}, {"workers": 2}):
+        settings = options | sharing
+        assert_same_step(one, step(model, samples, sample_weight=0.001 * weights, **settings))
     plain = step(model, samples, **options)
     assert_same_step(plain, step(model, samples, sample_weight=np.full(10, 7), **options))
 
@@ -88,8 +90,8 @@ def test_targets_of_weight_0_may_be_nan(small_model, rng):
     model = small_model(**KINDS["mean_squared_error"])
     ids, y, mask = samples_of("mean_squared_error", rng)
     weights = np.arange(10) % 3 != 0
-    given = (ids, np.where(weights[:, None], y, np.nan), mask)
-    one = step(model, given, sample_weight=weights.astype(float), workers=2, micro_batch=1)
+    batch = (ids, np.where(weights[:, None], y, np.nan), mask)
+    one = step(model, batch, sample_weight=weights.astype(float), workers=2, micro_batch=1)
     assert_same_step(one, step(model, tuple(array[weights] for array in (ids, y, mask))))
 
 
@@ -100,11 +102,11 @@ def test_a_class_of_weight_0_is_left_out_however_it_is_shared(small_model, rng, 
     loss = SoftmaxCrossEntropy(smoothing, [1.0, 0.0, 2.0])
     if kind == "sigmoid":
         loss = BinaryCrossEntropy(smoothing, [1.0, 0.0])
-    whole = step(model, samples, loss=loss)
-    for parts in ({"workers": 3}, {"micro_batch": 1}, {"workers": 2, "micro_batch": 2}):
-        assert_same_step(whole, step(model, samples, loss=loss, **parts))
+    expected = step(model, samples, loss=loss)
+    for sharing in ({"workers": 3}, {"micro_batch": 1}, {"workers": 2, "micro_batch": 2}):
+        assert_same_step(expected, step(model, samples, loss=loss, **sharing))
     keep = samples[1] != 1
-    assert_same_step(whole, step(model, tuple(array[keep] for array in samples), loss=loss))
+    assert_same_step(expected, step(model, tuple(array[keep] for array in samples), loss=loss))
 
 
 # fit ----------------------------------------------------------------------------------------------
@@ -117,10 +119,11 @@ def imbalanced(rng):
 
 @pytest.mark.parametrize("output", ["softmax", "sigmoid"])
 def test_balanced_is_n_over_classes_times_count(make, imbalanced, output):
-    balanced, given = make(n_classes=2, output=output), make(n_classes=2, output=output)
+    balanced = make(n_classes=2, output=output)
+    explicit = make(n_classes=2, output=output)
     fit(balanced, imbalanced, class_weight="balanced", label_smoothing=0.1)
-    fit(given, imbalanced, class_weight=[20 / (2 * 17), 20 / (2 * 3)], label_smoothing=0.1)
-    assert_same_weights(balanced, given)
+    fit(explicit, imbalanced, class_weight=[20 / (2 * 17), 20 / (2 * 3)], label_smoothing=0.1)
+    assert_same_weights(balanced, explicit)
 
 
 def assert_same_class_weights(make, data, class_weight, expected, **options):
@@ -165,10 +168,12 @@ def test_an_evaluation_has_no_class_weights(weighted, imbalanced):
 def test_tokens_have_weights_of_their_own_or_their_samples(small_model, rng):
     ids, y, mask = samples_of("tokens", rng)
     weights = rng.random(10)
-    models = [small_model(pooling="none") for _ in range(2)]
-    for model, each in zip(models, (weights, np.repeat(weights[:, None], 6, 1)), strict=True):
-        fit(model, (ids, y, mask), sample_weight=each, batches="by_length")
-    assert_same_weights(*models)
+    by_sample = small_model(pooling="none")
+    fit(by_sample, (ids, y, mask), sample_weight=weights, batches="by_length")
+    by_token = small_model(pooling="none")
+    of_tokens = np.repeat(weights[:, None], 6, axis=1)
+    fit(by_token, (ids, y, mask), sample_weight=of_tokens, batches="by_length")
+    assert_same_weights(by_sample, by_token)
 
 
 class Unweighted(nf.losses.Loss):

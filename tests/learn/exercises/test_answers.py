@@ -17,8 +17,8 @@ TRAINED = [(name, i) for name, i in MISTAKES if name == "own_encoder"]
 """Mistakes whose check trains a model: only the first of them is checked by default."""
 
 
-def said(found):
-    return "\n".join(found.says)
+def message_of(answer):
+    return "\n".join(answer.says)
 
 
 def test_there_is_every_blank_that_the_chapters_name():
@@ -40,9 +40,9 @@ def test_a_blank_with_another_comment_is_unfinished(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_solution_is_right(name):
-    found = verdict(name, exercise(name).solution)
-    assert found.state == "right"
-    assert (found.says == []) == (name != "own_encoder")
+    answer = verdict(name, exercise(name).solution)
+    assert answer.state == "right"
+    assert (answer.says == []) == (name != "own_encoder")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,10 +71,10 @@ def test_what_is_handed_out_is_python_without_marks_of_ours(name, attribute):
 
 @pytest.mark.parametrize(("name", "body", "expected"), WRONG)
 def test_a_wrong_answer_gets_the_message_that_is_meant_for_it(name, body, expected):
-    found = verdict(name, with_body(name, body))
-    assert found.state == "wrong"
+    answer = verdict(name, with_body(name, body))
+    assert answer.state == "wrong"
     for words in expected:
-        assert words in said(found)
+        assert words in message_of(answer)
 
 
 def test_each_blank_has_wrong_answers():
@@ -92,23 +92,23 @@ def test_each_mistake_that_the_referee_knows_is_recognised(name, i):
     mistake = one.wrong[i]
     text = one.add_foot(one.solved)
     assert mistake.right in text
-    found = verdict(name, text.replace(mistake.right, mistake.wrong))
-    assert found.state == "wrong"
-    assert mistake.says in said(found)
+    answer = verdict(name, text.replace(mistake.right, mistake.wrong))
+    assert answer.state == "wrong"
+    assert mistake.says in message_of(answer)
 
 
 # Never the answer ---------------------------------------------------------------------------------
 def expressions(source):
     """Return the products, sums and calls of a solution, without blanks."""
-    found = set()
-    for part in source:
-        lines = part.splitlines()
+    texts = set()
+    for blank in source:
+        lines = blank.splitlines()
         indent = len(lines[0]) - len(lines[0].lstrip())
         tree = ast.parse("def f():\n" + "\n".join(" " + line[indent:] for line in lines))
         for node in ast.walk(tree):
             if isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.Compare):
-                found.add(plain(ast.unparse(node)))
-    return {one for one in found if len(one) > 6}
+                texts.add(plain(ast.unparse(node)))
+    return {text for text in texts if len(text) > 6}
 
 
 def plain(text):
@@ -116,8 +116,8 @@ def plain(text):
 
 
 def test_expressions_of_a_solution_are_found():
-    found = expressions(exercise("softmax_backward").parts())
-    assert {"y*(dy-inner)", "(dy*y).sum(axis=-1,keepdims=True)"} <= found
+    texts = expressions(exercise("softmax_backward").parts())
+    assert {"y*(dy-inner)", "(dy*y).sum(axis=-1,keepdims=True)"} <= texts
 
 
 @pytest.mark.parametrize("name", mark_others([n for n in NAMES if n != "own_encoder"], NAMES))
@@ -195,16 +195,16 @@ return dx
     ],
 )
 def test_a_right_answer_is_told_if_it_is_not_by_hand(name, body, expected):
-    found = verdict(name, with_body(name, body))
-    assert found.state == "right, but not by hand"
-    assert expected in said(found)
+    answer = verdict(name, with_body(name, body))
+    assert answer.state == "right, but not by hand"
+    assert expected in message_of(answer)
 
 
 def test_what_is_given_is_no_borrowing():
     """attend_backward is npformer's own, and the file imports it for the reader."""
     assert "attend_backward" in exercise("multi_head_backward").solution
-    found = verdict("multi_head_backward", exercise("multi_head_backward").solution)
-    assert found.state == "right"
+    answer = verdict("multi_head_backward", exercise("multi_head_backward").solution)
+    assert answer.state == "right"
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("_backward")])
@@ -218,34 +218,34 @@ def large(found):
         return any(map(large, getattr(found, "values", lambda: found)()))
     return getattr(found, "size", 0) > 100"""
     text = exercise(name).solution.replace(head[0], wrong).replace("np\n", f"np\n{large}\n", 1)
-    found = verdict(name, text)
-    assert found.state == "wrong"
-    assert "but for larger arrays:" in said(found)
+    answer = verdict(name, text)
+    assert answer.state == "wrong"
+    assert "but for larger arrays:" in message_of(answer)
 
 
 def test_a_gradient_that_is_float32_or_was_on_its_way_is_told_so():
     body = SOFTMAX.replace("return ", "return (") + ").astype('f4')"
-    found = verdict("softmax_backward", with_body("softmax_backward", body))
+    answer = verdict("softmax_backward", with_body("softmax_backward", body))
     says = "dx is float32; expected float64, as all arrays that came in are."
-    assert said(found).startswith(says)
-    found = verdict("softmax_backward", with_body("softmax_backward", f"{SOFTMAX}.astype('f4')"))
-    assert found.state == "wrong"
+    assert message_of(answer).startswith(says)
+    answer = verdict("softmax_backward", with_body("softmax_backward", f"{SOFTMAX}.astype('f4')"))
+    assert answer.state == "wrong"
     words = r"dx: right to [78] digits, where a formula gives 15. Is something rounded to"
-    assert re.match(words, said(found))
+    assert re.match(words, message_of(answer))
 
 
 # A mixer of one's own -----------------------------------------------------------------------------
 def test_another_mixer_is_right_as_well():
-    found = verdict("own_mixer", MIXER)
-    assert (found.state, found.says) == ("right", [])
+    answer = verdict("own_mixer", MIXER)
+    assert (answer.state, answer.says) == ("right", [])
 
 
 @pytest.mark.parametrize(("right", "wrong", "expected"), WRONG_MIXERS)
 def test_a_wrong_mixer_is_told_which_rule_it_breaks(right, wrong, expected):
     assert MIXER.count(right) >= 1
-    found = verdict("own_mixer", MIXER.replace(right, wrong, 1))
-    assert found.state == "wrong"
-    assert expected in said(found)
+    answer = verdict("own_mixer", MIXER.replace(right, wrong, 1))
+    assert answer.state == "wrong"
+    assert expected in message_of(answer)
 
 
 LATER = "after another forward pass (the cache is for what a call needs later"
@@ -268,9 +268,9 @@ def test_a_mixer_that_keeps_something_between_calls_is_found(right, wrong, expec
     keeps = MIXER.replace("        y = np.zeros_like(x)\n", KEEPS)
     assert verdict("own_mixer", keeps).state == "right"  # to keep something does no harm by itself
     assert keeps.count(right) == 1
-    found = verdict("own_mixer", keeps.replace(right, wrong))
-    assert found.state == "wrong"
-    assert expected in said(found)
+    answer = verdict("own_mixer", keeps.replace(right, wrong))
+    assert answer.state == "wrong"
+    assert expected in message_of(answer)
 
 
 # The broken model ---------------------------------------------------------------------------------
@@ -305,33 +305,35 @@ def test_all_bugs_are_in_the_model_that_is_handed_out():
 def test_each_bug_of_the_model_fails_the_invariant_that_the_museum_names(i):
     invariant = FAILS[BUGS[i]]
     assert invariant in MUSEUM[BUGS[i]].caught_by
-    found = verdict("broken_model", broken(i))
-    assert found.state == "wrong"
-    assert [words for words in found.says if words.startswith(f"{invariant} fails")]
-    others = [words for words in found.says if " fails: " in words and invariant not in words]
-    assert others == []
+    answer = verdict("broken_model", broken(i))
+    assert answer.state == "wrong"
+    assert [words for words in answer.says if words.startswith(f"{invariant} fails")]
+    other_failures = [
+        words for words in answer.says if " fails: " in words and invariant not in words
+    ]
+    assert other_failures == []
     caught_by_gradcheck = "differences" in MUSEUM[BUGS[i]].caught_by
-    assert caught_by_gradcheck == ("gradcheck of a block fails" in said(found))
+    assert caught_by_gradcheck == ("gradcheck of a block fails" in message_of(answer))
 
 
 def test_a_model_that_is_mended_in_part_is_told_how_far_it_is():
-    assert "10 of 14 checks pass, 4 fail:" in said(verdict("broken_model", broken(0, 1)))
-    for part in ("MyLayerNorm", "MyDropout", "line "):
-        assert part not in said(verdict("broken_model", broken(0, 1)))
+    assert "10 of 14 checks pass, 4 fail:" in message_of(verdict("broken_model", broken(0, 1)))
+    for words in ("MyLayerNorm", "MyDropout", "line "):
+        assert words not in message_of(verdict("broken_model", broken(0, 1)))
 
 
 def test_a_dropout_that_is_mended_at_the_cost_of_training_is_noticed():
     text = exercise("broken_model").solution
     scale = "            scale = 1.0 / (1.0 - self.rate)\n"
     assert text.count(scale) == 1
-    found = said(verdict("broken_model", text.replace(scale, "")))
-    assert "13 of 14 checks pass, 1 fail" in found
-    assert "dropout_keeps_the_mean fails" in found
+    message = message_of(verdict("broken_model", text.replace(scale, "")))
+    assert "13 of 14 checks pass, 1 fail" in message
+    assert "dropout_keeps_the_mean fails" in message
 
 
 def test_parts_may_not_be_replaced_by_npformers_own():
     text = exercise("broken_model").blank.replace("= MyDropout(rate)", "= Dropout(rate)")
-    assert "the model has no MyDropout in it any more" in said(verdict("broken_model", text))
+    assert "the model has no MyDropout in it any more" in message_of(verdict("broken_model", text))
 
 
 # The encoder of one's own -------------------------------------------------------------------------
@@ -382,10 +384,10 @@ ENCODERS = [
     ],
 )
 def test_a_wrong_encoder_is_told_where(right, wrong, expected):
-    found = own_encoder((right, wrong))
-    assert found.state == "wrong"
+    answer = own_encoder((right, wrong))
+    assert answer.state == "wrong"
     for words in expected:
-        assert words in said(found)
+        assert words in message_of(answer)
 
 
 @pytest.mark.slow
@@ -398,36 +400,36 @@ def test_another_recipe_of_training_is_right_as_well():
 @pytest.mark.slow
 def test_a_pair_of_npformer_is_no_pair_of_ones_own():
     ours = "from npformer.functional import relu, relu_backward\n"
-    found = own_encoder(('relu, relu_backward = yours("relu", "relu_backward")\n', ours))
-    assert found.state == "right, but not by hand"
-    assert "it calls npformer.functional.activations.relu" in said(found)
+    answer = own_encoder(('relu, relu_backward = yours("relu", "relu_backward")\n', ours))
+    assert answer.state == "right, but not by hand"
+    assert "it calls npformer.functional.activations.relu" in message_of(answer)
 
 
 def test_of_an_unfinished_encoder_it_says_what_is_right():
     stop = "    raise NotImplementedError\n"
-    found = own_encoder(("    norm1, attention, norm2, first, active, second = cache\n", stop))
-    assert found.state == "unfinished"
-    assert found.says[1:] == ["right so far: the logits"]
-    found = own_encoder(("            logits, cache = enc", f"        {stop}#"))
-    assert found.says[1:] == ["right so far: the logits and the gradients"]
-    found = own_encoder(("    h, embedding = linear", f"{stop}#"))
-    assert (found.state, found.says[1:]) == ("unfinished", [])
+    answer = own_encoder(("    norm1, attention, norm2, first, active, second = cache\n", stop))
+    assert answer.state == "unfinished"
+    assert answer.says[1:] == ["right so far: the logits"]
+    answer = own_encoder(("            logits, cache = enc", f"        {stop}#"))
+    assert answer.says[1:] == ["right so far: the logits and the gradients"]
+    answer = own_encoder(("    h, embedding = linear", f"{stop}#"))
+    assert (answer.state, answer.says[1:]) == ("unfinished", [])
 
 
 @pytest.fixture
 def encoder_on(solved):
     """Mark the solved encoder, trained for some epochs, beside changed files of others."""
-    kept = {path: path.read_text("utf-8") for path in solved.iterdir()}
+    originals = {path: path.read_text("utf-8") for path in solved.iterdir()}
 
     def mark(epochs, name, right, wrong):
         path = solved / f"{stem(name)}.py"
-        assert right in kept[path]
-        path.write_text(kept[path].replace(right, wrong), "utf-8")
+        assert right in originals[path]
+        path.write_text(originals[path].replace(right, wrong), "utf-8")
         text = exercise("own_encoder").solution.replace("epochs=20,", f"epochs={epochs},")
         return verdict.__wrapped__("own_encoder", text)
 
     yield mark
-    for path, text in kept.items():
+    for path, text in originals.items():
         path.write_text(text, "utf-8")
 
 
@@ -442,14 +444,14 @@ def encoder_on(solved):
     ],
 )
 def test_whatever_fails_the_file_that_is_wrong_is_named(encoder_on, name, right, wrong):
-    found = encoder_on(2, name, right, wrong)
-    assert found.state == "wrong"
+    answer = encoder_on(2, name, right, wrong)
+    assert answer.state == "wrong"
     words = f"{stem(name)} is not right itself; `npformer exercises check {name}`"
-    assert found.says[0] == words
-    assert len(found.says) > 1
-    if "hardly learns" in found.says[1]:
-        assert "whether images and labels belong together" in found.says[1]
-        assert "the order of adam_update's results: theta, m, v" in found.says[1]
+    assert answer.says[0] == words
+    assert len(answer.says) > 1
+    if "hardly learns" in answer.says[1]:
+        assert "whether images and labels belong together" in answer.says[1]
+        assert "the order of adam_update's results: theta, m, v" in answer.says[1]
     else:
         assert name == "relu_backward"
 
@@ -479,10 +481,10 @@ OTHERS_FAULT = "right, but not all that it uses", "not right itself"
     ],
 )
 def test_of_a_right_encoder_it_says_which_file_is_not(encoder_on, name, right, wrong, state, what):
-    found = encoder_on(12, name, right, wrong)
+    answer = encoder_on(12, name, right, wrong)
     expected = f"{stem(name)} is {what}; `npformer exercises check {name}`"
-    assert (found.state, found.says[0]) == (state, expected)
-    assert re.fullmatch(r"9\d\.\d% of 360 digits that it has not seen", found.says[1])
+    assert (answer.state, answer.says[0]) == (state, expected)
+    assert re.fullmatch(r"9\d\.\d% of 360 digits that it has not seen", answer.says[1])
 
 
 @pytest.mark.parametrize("text", [None, exercise("relu_backward").blank])
@@ -490,10 +492,10 @@ def test_an_encoder_says_which_files_are_still_to_do(solved, encoder_on, text):
     blank = exercise("linear_backward").blank
     path = solved / "03_relu_backward.py"
     path.unlink() if text is None else path.write_text(text, "utf-8")
-    found = encoder_on(20, "linear_backward", exercise("linear_backward").solution, blank)
-    assert found.state == "unfinished"
+    answer = encoder_on(20, "linear_backward", exercise("linear_backward").solution, blank)
+    assert answer.state == "unfinished"
     to_do = "still to do: 01_linear_backward, 03_relu_backward"
-    assert found.says == [f"it needs 01 03 06 07 13 16 17; {to_do}"]
+    assert answer.says == [f"it needs 01 03 06 07 13 16 17; {to_do}"]
     pair = 'relu, relu_backward = yours("relu", "relu_backward")\n'
     assert own_encoder((pair, "# " + pair)).says == [
         "it needs 01 06 07 13 16 17; still to do: 01_linear_backward"
@@ -548,7 +550,7 @@ def test_a_pair_that_is_not_there_is_explained(solved, encoder_on):
     ],
 )
 def test_what_came_back_is_explained(body, expected):
-    assert expected in said(verdict("linear_backward", with_body("linear_backward", body)))
+    assert expected in message_of(verdict("linear_backward", with_body("linear_backward", body)))
 
 
 def test_a_second_call_may_not_differ():
@@ -556,7 +558,7 @@ def test_a_second_call_may_not_differ():
     body = "calls.append(1)\nreturn np.where(x > 0, dy, 0) * (2.0 if len(calls) == 6 else 1.0)"
     text = with_body("relu_backward", body)
     text = text.replace("import numpy as np", "import numpy as np; calls = []")
-    assert "called twice gave two results" in said(verdict("relu_backward", text))
+    assert "called twice gave two results" in message_of(verdict("relu_backward", text))
 
 
 def test_gradcheck_has_the_last_word():
@@ -569,9 +571,9 @@ def test_gradcheck_has_the_last_word():
     ]:
         assert text.count(right) == 1
         text = text.replace(right, wrong)
-    found = said(verdict("softmax_backward", text))
+    message = message_of(verdict("softmax_backward", text))
     rule = "applied twice, the second forward pass spoilt the first one's cache"
-    assert found == f"gradcheck: {rule}"
+    assert message == f"gradcheck: {rule}"
 
 
 @pytest.mark.parametrize(
@@ -589,16 +591,16 @@ def test_the_museums_invariants_are_asked_as_well(name, invariant):
         f"def {name}(dy, cache):\n",
         f"def {name}(dy, cache):\n    dy = dy * (1 + (dy.shape == {shape}))\n",
     )
-    assert f"{invariant} fails: " in said(verdict(name, text))
+    assert f"{invariant} fails: " in message_of(verdict(name, text))
 
 
 def test_a_function_that_was_changed_or_is_gone_is_named():
     text = exercise("linear_backward").solution.replace("x @ W + b", "x @ W - b")
-    found = said(verdict("linear_backward", text))
-    assert "linear gives other numbers than the one you were given" in found
-    assert "npformer exercises start DIR linear_backward --force" in found
+    message = message_of(verdict("linear_backward", text))
+    assert "linear gives other numbers than the one you were given" in message
+    assert "npformer exercises start DIR linear_backward --force" in message
     text = exercise("linear_backward").solution.replace("def linear_backward", "def backward")
-    assert "linear_backward is not defined any more" in said(verdict("linear_backward", text))
+    assert "linear_backward is not defined any more" in message_of(verdict("linear_backward", text))
 
 
 @pytest.mark.parametrize(
@@ -612,9 +614,9 @@ def test_a_function_that_was_changed_or_is_gone_is_named():
     ],
 )
 def test_a_file_that_does_not_run_is_explained(text, expected):
-    found = verdict("linear_backward", text)
-    assert found.state == "wrong"
-    assert expected in said(found)
+    answer = verdict("linear_backward", text)
+    assert answer.state == "wrong"
+    assert expected in message_of(answer)
 
 
 def test_files_do_not_see_each_other():
@@ -646,6 +648,6 @@ def test_long_printing_is_cut_short(body):
 
 
 def test_a_long_error_is_cut_short():
-    found = verdict("relu_backward", with_body("relu_backward", "raise ValueError('no' * 5000)"))
-    assert "nono... and so on, 10000 characters" in said(found)
-    assert len(said(found)) < 500
+    answer = verdict("relu_backward", with_body("relu_backward", "raise ValueError('no' * 5000)"))
+    assert "nono... and so on, 10000 characters" in message_of(answer)
+    assert len(message_of(answer)) < 500

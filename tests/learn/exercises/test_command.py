@@ -77,8 +77,8 @@ def test_in_the_folder_names_alone_will_do(prints, begun, monkeypatch, tmp_path_
 def test_an_encoder_finds_the_files_beside_it_from_anywhere(prints, solved, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     out = prints("check", solved, "own_encoder")
-    said = r"27_own_encoder  right: 9\d\.\d% of 360 digits that it has not seen\n"
-    assert re.fullmatch(said, out)
+    expected = r"27_own_encoder  right: 9\d\.\d% of 360 digits that it has not seen\n"
+    assert re.fullmatch(expected, out)
 
 
 def test_a_folder_that_is_called_like_an_exercise_is_the_folder(prints, begun, monkeypatch):
@@ -106,12 +106,13 @@ def test_a_file_that_is_gone_is_named(prints, begun):
 def test_notebooks_are_marked_likewise(prints, tmp_path):
     assert "27 files written" in prints("start", tmp_path, "--notebooks")
     path = tmp_path / "03_relu_backward.ipynb"
-    for body, status, said in [
+    for body, status, expected in [
         ("return dy * (x > 0)", 0, "03_relu_backward.ipynb right"),
         ("return dx", 1, "line 4 of code cell 3 failed, `return dx`: NameError"),
     ]:
         path.write_text(notebook.from_source(with_body("relu_backward", body), "relu_backward"))
-        assert said in " ".join(prints("check", tmp_path, "relu_backward", status=status).split())
+        out = prints("check", tmp_path, "relu_backward", status=status)
+        assert expected in " ".join(out.split())
     assert prints("check", tmp_path, "1", status=1) == "01_linear_backward.ipynb  not begun\n"
 
 
@@ -231,12 +232,12 @@ def test_an_answer_that_ends_its_process_is_explained(begun):
 
 def test_a_file_that_python_cannot_read_gets_words(begun):
     text = with_body("relu_backward", "return dy *")
-    (said,) = check_file("relu_backward", answer(begun, "relu_backward", text)).says
-    assert said == "Python cannot read line 31, `return dy *`: invalid syntax"
+    (message,) = check_file("relu_backward", answer(begun, "relu_backward", text)).says
+    assert message == "Python cannot read line 31, `return dy *`: invalid syntax"
     path = begun / "03_relu_backward.py"
     path.write_bytes(b"\xff\xfe")
-    (said,) = check_file("relu_backward", path).says
-    assert "not text in UTF-8" in said
+    (message,) = check_file("relu_backward", path).says
+    assert "not text in UTF-8" in message
 
 
 @pytest.mark.slow

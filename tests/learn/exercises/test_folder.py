@@ -76,8 +76,8 @@ def test_force_keeps_a_copy_of_the_old_answer(forced):
 
 def test_only_named_ones_are_written(tmp_path):
     folder.start(tmp_path / "new" / "folder", ["softmax_backward", "relu_backward"])
-    found = names_in(tmp_path / "new" / "folder")
-    assert found == ["03_relu_backward.py", "05_softmax_backward.py", "README.md"]
+    names = names_in(tmp_path / "new" / "folder")
+    assert names == ["03_relu_backward.py", "05_softmax_backward.py", "README.md"]
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_a_notebook_holds_the_code_of_the_file(name):
     text = notebook.from_source(blank, name)
     source, places = notebook.to_source(text, "a.ipynb")
     code = blank.partition('\n"""\n')[2]
-    kept = [line for line in code.splitlines() if line and not line.startswith("# %%")]
-    assert [line for line in source.splitlines() if line] == [*kept, "pass"]
+    code_lines = [line for line in code.splitlines() if line and not line.startswith("# %%")]
+    assert [line for line in source.splitlines() if line] == [*code_lines, "pass"]
     assert len(places) == len(source.splitlines())
     assert is_untouched(exercise(name), source)
     first = json.loads(text)["cells"][0]
@@ -169,9 +169,9 @@ def test_a_changed_notebook_stays(tmp_path):
     assert names_in(tmp_path)[0] == "01_linear_backward.ipynb"
     path = tmp_path / "03_relu_backward.ipynb"
     path.write_text(solved_notebook("relu_backward"), "utf-8")
-    said = folder.start(tmp_path, notebooks=True)
-    assert "03_relu_backward.ipynb was changed, so it stays as it is" in said
-    assert len([line for line in said if "unchanged" in line]) == len(NAMES) - 1
+    lines = folder.start(tmp_path, notebooks=True)
+    assert "03_relu_backward.ipynb was changed, so it stays as it is" in lines
+    assert len([line for line in lines if "unchanged" in line]) == len(NAMES) - 1
 
 
 @pytest.fixture

@@ -36,8 +36,8 @@ def test_gradcheck_finds_the_bugs_that_differences_catch(name):
 
 @pytest.mark.parametrize("name", HAVE_A_PLACE)
 def test_it_begins_with_the_weights_of_the_healthy_one(name):
-    usual = HAVE_A_PLACE[name]
-    mixers = usual.get("mixers", ["attention"])
+    settings = HAVE_A_PLACE[name]
+    mixers = settings.get("mixers", ["attention"])
     config = nf.EncoderConfig(
         d_model=8,
         n_layers=len(mixers),
@@ -45,12 +45,12 @@ def test_it_begins_with_the_weights_of_the_healthy_one(name):
         d_ff=8,
         max_len=8,
         mixer=mixers[0],
-        dropout=usual.get("dropout", 0.0),
-        norm=usual.get("norm", "post"),
+        dropout=settings.get("dropout", 0.0),
+        norm=settings.get("norm", "post"),
     )
     models = [nf.SequenceClassifier(config, 3, n_features=4, seed=5) for _ in range(2)]
     put_bug(name, models[1])
-    ours, theirs = (each.named_parameters() for each in models)
+    ours, theirs = (model.named_parameters() for model in models)
     for key in ours.keys() & theirs.keys():
         np.testing.assert_array_equal(ours[key].value, theirs[key].value, err_msg=key)
     assert len(ours.keys() & theirs.keys()) > 4
@@ -71,11 +71,11 @@ def test_a_weights_gradient_answers_as_the_referees_do(broken):
     for name, parameter in broken.training.model.trainable().items():
         if name.startswith(("embed.tokens", "encoder.blocks.0")):
             index = [*range(1, parameter.value.ndim + 1)]  # [1, 1] stays where it is if transposed
-            found = questions.ask(broken, "weight", name=name, index=index, batch=True)
-            assert min(
-                abs(each["value"] - found["complex_step"]) for each in found["differences"]
-            ) < 1e-8 * max(1.0, abs(found["complex_step"]))  # two ways agree on what is right
-            off.append(abs(found["gradient"] - found["complex_step"]))
+            answer = questions.ask(broken, "weight", name=name, index=index, batch=True)
+            right = answer["complex_step"]
+            errors = [abs(difference["value"] - right) for difference in answer["differences"]]
+            assert min(errors) < 1e-8 * max(1.0, abs(right))  # two ways agree on what is right
+            off.append(abs(answer["gradient"] - right))
     at_evaluation = "differences" in bug.caught_by and bug.name != "DropoutThatRemembers"
     at_evaluation |= bug.name == "LayerNormDividedByItsTokens"
     assert (max(off) > 1e-5) == at_evaluation
@@ -83,8 +83,8 @@ def test_a_weights_gradient_answers_as_the_referees_do(broken):
 
 def test_a_step_shows_the_wrong_lines_where_they_run(broken):
     bug = BUGS[broken.work.settings.bug]
-    found = questions.ask(broken, "step", sample=1)
-    wrong = [box for box in found["forward"] + found["backward"] if box["function"] == bug.name]
+    answer = questions.ask(broken, "step", sample=1)
+    wrong = [box for box in answer["forward"] + answer["backward"] if box["function"] == bug.name]
     of_a_block = issubclass(bug.wrong, nf.Encoder | EncoderBlock) if _is_class(bug) else False
     assert bool(wrong) != of_a_block  # blocks have no boxes: their parts have
     for box in wrong:
@@ -106,7 +106,7 @@ def test_it_is_not_saved_as_a_healthy_model(broken, tmp_path):
 @pytest.mark.parametrize("name", ["LayerNormWithoutGamma", "EncoderOfOneBlock"])
 def test_generated_tasks_have_a_place_too(task, name):
     run = begun(task, 1, bug=name, mixers=["attention"] * 2)
-    assert any(type(each).__name__ == name for _, each in run.training.model.layers())
+    assert any(type(layer).__name__ == name for _, layer in run.training.model.layers())
 
 
 @pytest.mark.parametrize("mixers", [["attention"], ["attention", "fourier"]])
@@ -122,8 +122,8 @@ def test_a_model_without_a_place_for_it_is_refused():
 
 def test_the_page_is_told_of_every_bug_that_has_a_place():
     bugs = choices()["bugs"]
-    assert {each["name"] for each in bugs} == {*HAVE_A_PLACE}
-    assert all(each["title"] and each["why"] and each["cost"] and each["code"] for each in bugs)
+    assert {bug["name"] for bug in bugs} == {*HAVE_A_PLACE}
+    assert all(bug["title"] and bug["why"] and bug["cost"] and bug["code"] for bug in bugs)
 
 
 def test_angles_are_those_between_the_gradients(broken):
@@ -133,16 +133,16 @@ def test_angles_are_those_between_the_gradients(broken):
     x, y, _ = now.work.sample(slice(0, 8))
     names = [names for _, names in groups]
     right, wrong = now.work.healthy(), now.plain
-    found = angles(wrong, right, x, y, names)
+    degrees = angles(wrong, right, x, y, names)
     assert angles(right, now.work.healthy(), x, y, names) == pytest.approx([0.0] * len(names))
     same = [n for n in names[-1] if n in right.parameters()]
     if bug.name == "attention_that_asks_the_keys":
-        assert all(5.0 < angle < 175.0 for angle in found)
+        assert all(5.0 < angle < 175.0 for angle in degrees)
     if now.work.settings.dropout == 0.0:  # the public gradients are those without dropout
         pair = [m.loss_and_gradients(x, y)[1] for m in (right, wrong)]
         a, b = (np.concatenate([g[n].astype("float64").ravel() for n in same]) for g in pair)
         cosine = a @ b / np.sqrt((a @ a) * (b @ b))
-        assert found[-1] == pytest.approx(np.degrees(np.arccos(min(cosine, 1.0))), abs=0.02)
+        assert degrees[-1] == pytest.approx(np.degrees(np.arccos(min(cosine, 1.0))), abs=0.02)
 
 
 def test_a_norm_that_forgets_gamma_is_seen_below_it_only():
@@ -150,7 +150,7 @@ def test_a_norm_that_forgets_gamma_is_seen_below_it_only():
     now = begun("digits", 30, bug=name, **HAVE_A_PLACE[name])
     groups = groups_of(now.training.model)
     x, y, _ = now.work.sample(slice(0, 32))
-    found = angles(now.plain, now.work.healthy(), x, y, [names for _, names in groups])
-    turned = {group: angle for (group, _), angle in zip(groups, found, strict=True)}
+    degrees = angles(now.plain, now.work.healthy(), x, y, [names for _, names in groups])
+    turned = {group: angle for (group, _), angle in zip(groups, degrees, strict=True)}
     below = {"embed", "encoder.blocks.0.mixer"}
     assert all((angle > 0.05) == (group in below) for group, angle in turned.items()), turned

@@ -23,8 +23,8 @@ def made(**changes):
 
 def contents(html):
     """Return the data in a page."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html)
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', html)
+    return json.loads(match[1])
 
 
 def test_a_page_asks_for_nothing():
@@ -40,9 +40,9 @@ def test_names_cannot_end_the_element_that_holds_them():
     names = Names(classes=["</script><script>alert(1)</script>", "<!--", "c"])
     html = export.page_of_model(made(), run={"settings": {"task": "{{script}}"}}, names=names)
     assert html.count("</script>") == 2
-    found = contents(html)["run"]
-    assert found["classes"][1] == "<!--"
-    assert found["settings"]["task"] == "{{script}}"
+    run = contents(html)["run"]
+    assert run["classes"][1] == "<!--"
+    assert run["settings"]["task"] == "{{script}}"
 
 
 def test_nan_becomes_null():

@@ -50,17 +50,17 @@ def test_a_run_of_every_task_is_exported(task, tmp_path):
     work = work_of(Settings.of(settings))
     asks = Asks(work)
     work.train(callbacks=[asks], progress=False, workers=1)
-    found = contents(asks.html)
+    page = contents(asks.html)
     writes = work.kind in ("text", "pair")
-    assert (found["model"] is None) == writes
-    assert found["samples"][0].get("answer", {}).get("groups", [1])
-    assert "file" not in found["run"]["settings"]  # a path of this machine
+    assert (page["model"] is None) == writes
+    assert page["samples"][0].get("answer", {}).get("groups", [1])
+    assert "file" not in page["run"]["settings"]  # a path of this machine
     if work.kind != "image":
-        assert found["samples"][0]["text"]
-        assert "[PAD]" not in found["samples"][0]["text"]
+        assert page["samples"][0]["text"]
+        assert "[PAD]" not in page["samples"][0]["text"]
     if task == "file":  # as it was written
-        assert re.fullmatch(r"A (good|bad) \d+", found["samples"][0]["text"])
-        assert found["run"]["alone"] == 0.5
+        assert re.fullmatch(r"A (good|bad) \d+", page["samples"][0]["text"])
+        assert page["run"]["alone"] == 0.5
 
 
 @pytest.fixture
@@ -116,10 +116,10 @@ def test_a_run_with_a_bug_is_exported_with_it(tmp_path):
     work = work_of(settings)
     asks = Asks(work)
     work.train(callbacks=[asks], progress=False, workers=1)
-    found = contents(asks.html)
-    assert found["bug"]["title"]
-    assert found["model"] is None
-    assert "it has a bug of the museum" in found["why"]
+    page = contents(asks.html)
+    assert page["bug"]["title"]
+    assert page["model"] is None
+    assert "it has a bug of the museum" in page["why"]
 
 
 @pytest.mark.parametrize("mixer", ["attention", "fourier", "gated_convolution"])
@@ -129,12 +129,14 @@ def test_a_server_sends_the_matrices_that_an_exported_page_computes(mixer):
     class Digit(Callback):
         def after_step(self, state):
             now, zeros = Now(work, state), np.zeros((1, 8, 8), "float32")
-            self.found = ask(now, "digit", image=[[0.5] * 8] * 8)["mixing"]
-            self.expected = [each.matrices[0].real for each in nf.explain(now.plain, zeros)]
+            self.sent = ask(now, "digit", image=[[0.5] * 8] * 8)["mixing"]
+            explanations = nf.explain(now.plain, zeros)
+            self.explained = [explanation.matrices[0].real for explanation in explanations]
             state.stop("asked")
 
     work, digit = work_of(Settings.of({"task": "digits", **TINY, "mixers": [mixer]})), Digit()
     work.train(callbacks=[digit], progress=False, workers=1)
-    (layer,), (expected,) = digit.found, digit.expected
+    (layer,) = digit.sent
+    (expected,) = digit.explained
     values = np.frombuffer(base64.b64decode(layer["heads"]["data"]), "<f4")
     np.testing.assert_allclose(values, expected.ravel(), atol=1e-6)

@@ -18,13 +18,13 @@ POINT = {"step": 1, "epoch": 1, "loss": 2.0, "lr": 0.1, "accuracy": None}
 @pytest.fixture
 def folder(tmp_path):
     """Return the folder of a page with two runs, an address and a run of `npformer train`."""
-    found = Folder(tmp_path / "play")
-    found.path.mkdir()
-    (found.path / "run-1").mkdir()
-    (found.path / "run-1" / "model.safetensors").write_text("weights")
-    assert found.begin([SETTINGS, SETTINGS]) == ["run-2", "run-3"]
-    found.keep_address(4000, "a" * 32)
-    return found
+    runs = Folder(tmp_path / "play")
+    runs.path.mkdir()
+    (runs.path / "run-1").mkdir()
+    (runs.path / "run-1" / "model.safetensors").write_text("weights")
+    assert runs.begin([SETTINGS, SETTINGS]) == ["run-2", "run-3"]
+    runs.keep_address(4000, "a" * 32)
+    return runs
 
 
 def test_new_runs_stand_beside_all_earlier_ones(folder):
@@ -80,8 +80,10 @@ def test_a_file_of_another_program_or_a_link_is_not_replaced(folder, words):
 def test_a_folder_of_something_else_stays_as_it_was(tmp_path, names):
     for name in names:
         (tmp_path / name).touch()
-    said = f"{tmp_path} is no folder of a page, .* npformer play {tmp_path} --export page.html, and"
-    with pytest.raises(FileExistsError, match=said):
+    expected = (
+        f"{tmp_path} is no folder of a page, .* npformer play {tmp_path} --export page.html, and"
+    )
+    with pytest.raises(FileExistsError, match=expected):
         Folder(tmp_path).address()
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 

@@ -32,8 +32,8 @@ def test_another_origin_is_refused(client, origin):
     status, answer = client.request("POST", "/api/choices", b"{}", Origin=origin)
     assert status == 403
     assert "Origin" in answer["error"]
-    own = f"http://{client.host}"
-    assert client.request("POST", "/api/choices", b"{}", Origin=own)[0] == 200
+    page = f"http://{client.host}"
+    assert client.request("POST", "/api/choices", b"{}", Origin=page)[0] == 200
 
 
 def test_only_the_files_of_the_page_are_served(client):
@@ -113,13 +113,13 @@ def test_beyond_64_connections_open_pages_go_on(client, live):
         while next(events)["kind"] != "points":  # and goes on
             pass
         heard = [one.recv(100) for one in opened]
-        refused = sum(each.startswith(b"HTTP/1.1 503 ") for each in heard)
+        refused = sum(connection.startswith(b"HTTP/1.1 503 ") for connection in heard)
         assert refused >= 1000 - 64
         assert heard.count(b"") == 1000 - refused  # those that asked nothing are closed
         assert client.post("control", run="all", action="stop")
     finally:
-        for each in (*opened, page):
-            each.close()
+        for connection in (*opened, page):
+            connection.close()
 
 
 def state_of(page, client):

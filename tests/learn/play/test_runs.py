@@ -15,8 +15,8 @@ from tests.learn.play.conftest import TINY, Client
 
 
 def weights(live):
-    found = load_file(live.last / "checkpoint.safetensors")
-    return {name: x for name, x in found.items() if name.startswith("model")}
+    tensors = load_file(live.last / "checkpoint.safetensors")
+    return {name: x for name, x in tensors.items() if name.startswith("model")}
 
 
 def test_a_run_sends_a_point_for_each_step(client):
@@ -64,19 +64,21 @@ def _first(client, n):
 
 def test_two_pages_see_the_same(client):
     client.begin(epochs=500)
-    both = client.events(30.0), client.events(30.0)
-    seen = []
-    for events in both:
+    streams = client.events(30.0), client.events(30.0)
+    losses_by_page = []
+    for events in streams:
         points = (e for e in events if e["kind"] == "points" and e["points"])
-        found = {
+        losses = {
             p["step"]: p["loss"]
             for _, e in zip(range(3), points, strict=False)
             for p in e["points"]
             if p["loss"] is not None
         }
-        seen.append(found)
-    assert len(seen[0].keys() & seen[1].keys()) > 3
-    assert all(seen[0][step] == seen[1][step] for step in seen[0].keys() & seen[1].keys())
+        losses_by_page.append(losses)
+    one, other = losses_by_page
+    steps = one.keys() & other.keys()
+    assert len(steps) > 3
+    assert all(one[step] == other[step] for step in steps)
     client.post("control", run="all", action="pause")
     client.wait_for("paused")
 
@@ -193,9 +195,9 @@ def test_a_checkpoint_that_cannot_be_written_is_reported(client, live):
     client.post("control", run="all", action="stop")
     (run,) = client.wait_for("stopped")
     place = live.last / "checkpoint.safetensors"
-    said = f"the checkpoint {place} could not be written (Is a directory); the latest is none"
-    assert said in run["error"]
-    assert f"npformer play: {live.last.name}: {said}" in live.log
+    message = f"the checkpoint {place} could not be written (Is a directory); the latest is none"
+    assert message in run["error"]
+    assert f"npformer play: {live.last.name}: {message}" in live.log
 
 
 @pytest.mark.processes
@@ -226,11 +228,11 @@ def test_a_run_goes_on_bit_for_bit_after_a_restart(tmp_path, live):
         link.unlink()
         client.post("control", run="all", action="go")
         client.wait_for("finished")
-        told = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
+        points = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
         client.begin(epochs=4)
         client.wait_for("finished")
         alone = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
         for name in ("loss", "accuracy", "validation_loss", "lr"):
-            assert [p.get(name) for p in told] == [p.get(name) for p in alone], name
+            assert [p.get(name) for p in points] == [p.get(name) for p in alone], name
     finally:
         server.stop()

@@ -86,8 +86,8 @@ def served(folder: Path, monkeypatch):
         (page.server,) = servers
         yield page
     finally:
-        for each in servers:
-            each.should_exit = True
+        for started_server in servers:
+            started_server.should_exit = True
         thread.join(20)
         assert not thread.is_alive()
 
@@ -96,16 +96,16 @@ def served(folder: Path, monkeypatch):
 def page(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "SILENT", SILENT)
     monkeypatch.setattr(server, "SLOW", SILENT)
-    with served(tmp_path / "runs", monkeypatch) as found:
-        yield found
+    with served(tmp_path / "runs", monkeypatch) as first_page:
+        yield first_page
 
 
 def whole(one: socket.socket) -> bytes:
     """Return what comes until the connection is closed."""
     heard = b""
     try:
-        while part := one.recv(1 << 16):
-            heard += part
+        while chunk := one.recv(1 << 16):
+            heard += chunk
     except ConnectionResetError:
         pass
     return heard
@@ -204,12 +204,12 @@ def test_a_message_of_the_page_that_does_not_come_is_an_error_in_words(page):
 def test_pages_alone_may_use_all_connections(page, monkeypatch):
     monkeypatch.setattr(server, "MOST_CONNECTIONS", 4)
     owners = [page.owner() for _ in range(4)]
-    assert [page.ask(each) for each in owners] == [400] * 4
+    assert [page.ask(owner) for owner in owners] == [400] * 4
     with page.stranger() as one:
         assert whole(one).startswith(b"HTTP/1.1 503 ")
-    assert [page.ask(each) for each in owners] == [400] * 4
-    for each in owners:
-        each.close()
+    assert [page.ask(owner) for owner in owners] == [400] * 4
+    for owner in owners:
+        owner.close()
 
 
 # Output -------------------------------------------------------------------------------------------

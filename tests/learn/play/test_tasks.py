@@ -58,15 +58,15 @@ def test_a_word_that_is_no_number_of_the_task_is_named(word):
 def test_a_table_is_what_the_page_opens_with(tmp_path):
     rows = [f"{k % 2},the news number {k} of today,{k}" for k in range(20)]
     (tmp_path / "news.csv").write_text("\n".join(["topic,headline,number", *rows * 9]), "utf-8")
-    found = choices(str(tmp_path / "news.csv"))
-    assert (found["first"], found["columns"]) == ("file", ["topic", "headline", "number"])
-    usual = next(task for task in found["tasks"] if task["name"] == "file")["defaults"]
-    assert (usual["text_column"], usual["label_column"]) == ("headline", "topic")
-    assert usual["file"] == found["file"]
-    own = nf.TextClassifier(members=1)  # as npformer train has it
-    own.fit([f"text {k}" for k in range(18)], [k % 2 for k in range(18)], progress=False)
+    form = choices(str(tmp_path / "news.csv"))
+    assert (form["first"], form["columns"]) == ("file", ["topic", "headline", "number"])
+    defaults = next(task for task in form["tasks"] if task["name"] == "file")["defaults"]
+    assert (defaults["text_column"], defaults["label_column"]) == ("headline", "topic")
+    assert defaults["file"] == form["file"]
+    classifier = nf.TextClassifier(members=1)  # as npformer train has it
+    classifier.fit([f"text {k}" for k in range(18)], [k % 2 for k in range(18)], progress=False)
     for name in ("epochs", "batch_size", "lr"):
-        assert usual[name] == own.settings_[name]
+        assert defaults[name] == classifier.settings_[name]
     (tmp_path / "book.txt").write_text("a text", "utf-8")
     assert choices(str(tmp_path / "book.txt"))["first"] == "text"
     (tmp_path / "none.csv").write_text("a,b\n1,2,3\n", "utf-8")
@@ -86,5 +86,5 @@ def test_a_table_is_what_the_page_opens_with(tmp_path):
 )
 def test_a_label_that_is_guessed_has_two_values_at_least(tmp_path, lines, columns):
     (tmp_path / "a.csv").write_text(lines, "utf-8")
-    usual = choices(str(tmp_path / "a.csv"))["tasks"][-1]["defaults"]
-    assert (usual["text_column"], usual["label_column"]) == columns
+    defaults = choices(str(tmp_path / "a.csv"))["tasks"][-1]["defaults"]
+    assert (defaults["text_column"], defaults["label_column"]) == columns

@@ -15,5 +15,5 @@ def main(folder, *words):
             status = cli.main(words)
         except SystemExit as end:
             status = end.code
-    said = {"status": status, "out": out.getvalue(), "err": err.getvalue()}
-    (folder / f"{world().rank}.json").write_text(json.dumps(said))
+    output = {"status": status, "out": out.getvalue(), "err": err.getvalue()}
+    (folder / f"{world().rank}.json").write_text(json.dumps(output))

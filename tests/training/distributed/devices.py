@@ -53,10 +53,10 @@ def main(folder, way, settings):
         model.to(backend)
         if optimizer_of is not None:
             settings["optimizer"] = nf.Adam(model.parameters(), **optimizer_of)
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            usual = {"batch_size": 16, "seed": 3, "progress": False, "callbacks": [watch]}
-            history = nf.fit(model, samples(), communicator=ranks, **(usual | settings))
-        told = ranks.gather([str(each.message) for each in said])
-        found = {"warnings": told, "waits": watch.of_steps, "calls": len(nccl.calls)}
-        keep(folder / mixer, ranks, model, history.to_dict() | found)
+            defaults = {"batch_size": 16, "seed": 3, "progress": False, "callbacks": [watch]}
+            history = nf.fit(model, samples(), communicator=ranks, **(defaults | settings))
+        messages = ranks.gather([str(warning.message) for warning in caught])
+        notes = {"warnings": messages, "waits": watch.of_steps, "calls": len(nccl.calls)}
+        keep(folder / mixer, ranks, model, history.to_dict() | notes)

@@ -88,7 +88,7 @@ def main(folder, way):
             settings[way] = 1.0
     if way == "no folder" and ranks.rank == 0:
         (folder / "checkpoint").write_text("a file")
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         options = {"seed": 3, "checkpoint": folder / "checkpoint", "on_interrupt": "return"}
         options["callbacks"] = [CALLBACKS[way]] if way in CALLBACKS else []
@@ -97,7 +97,7 @@ def main(folder, way):
     if way == "full" and ranks.rank == 0:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     end = {"stopped": history.stopped, "steps": sum(history.workers.values())}
-    end["said"] = [str(each.message) for each in said]
+    end["said"] = [str(warning.message) for warning in caught]
     (folder / f"{ranks.rank}.json").write_text(json.dumps(end))
 
 

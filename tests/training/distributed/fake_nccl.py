@@ -44,8 +44,8 @@ class FakeNCCL:
 
     def groupEnd(self):
         group, self._group = self._group, None
-        for each in group:
-            each()
+        for call in group:
+            call()
 
     def _do(self, name, code, count, work):
         """Carry out what has been asked, now or at the end of the group."""
@@ -78,9 +78,9 @@ class FakeNcclCommunicator:
         assert op == self._nccl.NCCL_SUM
 
         def work(dtype):
-            own = memory_at(sendbuf, count, dtype).copy()
-            total = np.empty_like(own) if self._comm.Get_rank() == root else None
-            self._comm.Reduce(own, total, MPI.SUM, root)
+            values = memory_at(sendbuf, count, dtype).copy()
+            total = np.empty_like(values) if self._comm.Get_rank() == root else None
+            self._comm.Reduce(values, total, MPI.SUM, root)
             memory_at(recvbuf, count, dtype)[...] = np.nan if total is None else total
 
         self._nccl._do("reduce", datatype, count, work)

@@ -16,9 +16,9 @@ class FakeRank(Communicator):
     def gather(self, value):
         self._told[self.rank] = value
         self._barrier.wait()
-        found = list(self._told)
+        values = list(self._told)
         self._barrier.wait()
-        return found
+        return values
 
     def agree(self, *values):
         return np.array(self.gather(values), dtype="float64")
@@ -34,28 +34,28 @@ class FakeRank(Communicator):
         self.all_gather(x)
 
     def reduce_scatter(self, x):
-        own = self.shard(len(x))
-        x[own] = sum(each[own] for each in self.gather(x.copy()))
-        x[: own.start] = x[own.stop :] = np.nan  # nobody may read it
+        shard = self.shard(len(x))
+        x[shard] = sum(values[shard] for values in self.gather(x.copy()))
+        x[: shard.start] = x[shard.stop :] = np.nan  # nobody may read it
 
     def all_gather(self, x):
-        own = self.shard(len(x))
-        x[...] = np.concatenate(self.gather(x[own].copy()))
+        shard = self.shard(len(x))
+        x[...] = np.concatenate(self.gather(x[shard].copy()))
 
     def join_shards(self, x, n):
-        found = np.concatenate(self.gather(x.copy()))
-        assert found.size == n
-        return found if self.rank == 0 else None
+        values = np.concatenate(self.gather(x.copy()))
+        assert values.size == n
+        return values if self.rank == 0 else None
 
 
 def run_threads(n, work):
     """Return what ``work(ranks)`` returns on each of n ranks; raise the first rank's error."""
-    told, barrier = [None] * n, threading.Barrier(n, timeout=20)
-    found, errors = [None] * n, [None] * n
+    values, barrier = [None] * n, threading.Barrier(n, timeout=20)
+    results, errors = [None] * n, [None] * n
 
     def one(rank):
         try:
-            found[rank] = work(FakeRank(rank, n, told, barrier))
+            results[rank] = work(FakeRank(rank, n, values, barrier))
         except BaseException as error:
             errors[rank] = error
             barrier.abort()
@@ -66,7 +66,7 @@ def run_threads(n, work):
     for thread in threads:
         thread.join()
     of_ranks = [e for e in errors if e is not None]
-    own = [e for e in of_ranks if not isinstance(e, threading.BrokenBarrierError)]
+    causes = [e for e in of_ranks if not isinstance(e, threading.BrokenBarrierError)]
     if of_ranks:
-        raise (own or of_ranks)[0]
-    return found
+        raise (causes or of_ranks)[0]
+    return results

@@ -27,8 +27,8 @@ def run(folder, work):
 
 
 if __name__ == "__main__":
-    given = Path(sys.argv[1])
-    (given / f"rank-{world().rank}.pid").write_text(str(os.getpid()))
-    found = run(given, json.loads((given / "jobs.json").read_text()))
+    folder = Path(sys.argv[1])
+    (folder / f"rank-{world().rank}.pid").write_text(str(os.getpid()))
+    ends = run(folder, json.loads((folder / "jobs.json").read_text()))
     if world().rank == 0:
-        (given / "ended.json").write_text(json.dumps(found))
+        (folder / "ended.json").write_text(json.dumps(ends))

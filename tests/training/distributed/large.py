@@ -31,8 +31,8 @@ def main(file):
     config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=1, d_ff=8, max_len=LENGTH)
     model = nf.SequenceClassifier(config, 2, n_features=FEATURES, seed=1)
     settings = {"epochs": 1, "batch_size": 64, "workers": 1, "progress": False}
-    some = np.zeros((64, LENGTH, FEATURES), "float32"), np.zeros(64, int)
-    nf.fit(model, some, communicator=ranks, **settings)  # libraries allocate, too
+    samples = np.zeros((64, LENGTH, FEATURES), "float32"), np.zeros(64, int)
+    nf.fit(model, samples, communicator=ranks, **settings)  # libraries allocate, too
     limit = allocated() + MORE
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     x = np.load(file, mmap_mode="r")
@@ -43,8 +43,8 @@ def main(file):
     y = np.arange(N) % 2
     nf.fit(model, (x, y), validation=0.1, communicator=ranks, **settings)
     nf.evaluate(model, (x, y), communicator=ranks)
-    found = nf.predict_to_file(file.with_name("predicted.npy"), model, x, communicator=ranks)
-    assert found.shape == (N, 2)
+    predictions = nf.predict_to_file(file.with_name("predicted.npy"), model, x, communicator=ranks)
+    assert predictions.shape == (N, 2)
 
 
 if __name__ == "__main__":

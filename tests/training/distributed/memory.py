@@ -40,9 +40,9 @@ def main(folder, shard):
         shard_moments=shard,
         progress=False,
     )
-    found = {"peak": round(peak()), "parameters": round(flat.nbytes / 2**20)}
-    (folder / f"{ranks.rank}.json").write_text(json.dumps(found))
-    for rank, of_rank in enumerate(ranks.gather(found)):
+    megabytes = {"peak": round(peak()), "parameters": round(flat.nbytes / 2**20)}
+    (folder / f"{ranks.rank}.json").write_text(json.dumps(megabytes))
+    for rank, of_rank in enumerate(ranks.gather(megabytes)):
         if ranks.rank == 0:
             print(f"rank {rank} of {ranks.size}, shard_moments={shard}: {of_rank}")
 

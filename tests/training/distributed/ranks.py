@@ -42,7 +42,7 @@ def environment():
 def run_ranks(n, program, *arguments, timeout=120, fails=False):
     """Run a program of this folder as n ranks. Check its exit status."""
     command = command_of(n, program, *arguments)
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=ROOT,
         env=environment(),
@@ -50,8 +50,8 @@ def run_ranks(n, program, *arguments, timeout=120, fails=False):
         text=True,
         timeout=timeout,
     )
-    assert (done.returncode != 0) == fails, done.stdout + done.stderr
-    return done
+    assert (process.returncode != 0) == fails, process.stdout + process.stderr
+    return process
 
 
 def run_jobs(n, folder, work):

@@ -59,8 +59,8 @@ def main(folder, way, checkpoint=None, epochs=3):
 
 def train(ranks, folder, way, checkpoint, epochs):
     for k, array in enumerate(DATA if ranks.rank == 0 else ()):
-        for i, part in enumerate(np.array_split(array, 7)):
-            np.save(folder / f"{k}-{i}.npy", part)
+        for i, rows in enumerate(np.array_split(array, 7)):
+            np.save(folder / f"{k}-{i}.npy", rows)
     ranks.agree(0.0)
     x, y, mask = (sharded(str(folder / f"{k}-*.npy")) for k in range(3))
     x = Watched(x.files)
@@ -68,14 +68,14 @@ def train(ranks, folder, way, checkpoint, epochs):
         np.save(folder / "labels.npy", np.full(len(y), 3))
         y = np.load(folder / "labels.npy", mmap_mode="r")
     if way == "fewer" and ranks.rank == ranks.size - 1:
-        x, y, mask = (ShardedArray(each.files[:-1]) for each in (x, y, mask))
+        x, y, mask = (ShardedArray(array.files[:-1]) for array in (x, y, mask))
     model = model_of("attention")
     watch = Notes(x)
     settings = SETTINGS | {"callbacks": [watch], "communicator": ranks}
     if checkpoint is not None:
         settings |= {"checkpoint": checkpoint, "resume": True, "epochs": epochs}
     history = nf.fit(model, (x, y, mask), **settings)
-    found = nf.evaluate(model, (x, y, mask), communicator=ranks)
+    evaluation = nf.evaluate(model, (x, y, mask), communicator=ranks)
     x.read.clear()
     if way == "predict" and ranks.rank == ranks.size - 1:
         x = np.concatenate([x[:-1], np.full((1, x.shape[1]), VOCABULARY)])
@@ -86,5 +86,5 @@ def train(ranks, folder, way, checkpoint, epochs):
     if ranks.rank == 0:
         np.savez(folder / "weights.npz", **model.parameters())
         (folder / "history.json").write_text(
-            json.dumps(history.to_dict() | {"evaluation": [found.loss, found.accuracy]})
+            json.dumps(history.to_dict() | {"evaluation": [evaluation.loss, evaluation.accuracy]})
         )

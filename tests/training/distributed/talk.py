@@ -21,15 +21,15 @@ def exchange(ranks):
     for dtype in ("float32", "float64"):
         for size in (0, 1, 3, 1000):
             vectors = [np.random.default_rng(k).normal(size=size).astype(dtype) for k in range(n)]
-            x, own = vectors[rank].copy(), ranks.shard(size)
+            x, shard = vectors[rank].copy(), ranks.shard(size)
             ranks.all_reduce(x)
             np.testing.assert_allclose(x, np.sum(vectors, axis=0), rtol=1e-5, atol=1e-6)
             assert len(set(ranks.gather(x.tobytes()))) == 1
             y = vectors[rank].copy()
             ranks.reduce_scatter(y)
-            assert y[own].tobytes() == x[own].tobytes()
+            assert y[shard].tobytes() == x[shard].tobytes()
             z = np.zeros_like(x)
-            z[own] = x[own]
+            z[shard] = x[shard]
             ranks.all_gather(z)
             assert z.tobytes() == x.tobytes()
             ranks.broadcast(z := np.full(size, rank, dtype))
@@ -74,9 +74,9 @@ def main(way):
         try:  # ranks that know of a failure may go on together
             fail(ranks, "one")
         except (RankFailed, ValueError) as error:
-            *others, last = ranks.gather(str(error))
-            assert set(others) == {f"rank {ranks.size - 1} failed"}
-            assert last == "something is wrong"
+            *other_errors, own_error = ranks.gather(str(error))
+            assert set(other_errors) == {f"rank {ranks.size - 1} failed"}
+            assert own_error == "something is wrong"
     else:
         fail(ranks, way)
     print(f"rank {ranks.rank} is done", flush=True)

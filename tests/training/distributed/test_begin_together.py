@@ -16,10 +16,11 @@ def trained(unlike, data=lambda x, y, mask: (x, y, mask), model=model_of):
 
     def work(ranks):
         last = ranks.rank == 1
-        own = model("attention") if last else model_of("attention")
-        given = data(*samples()) if last else samples()
-        nf.fit(own, given, communicator=ranks, **{**ALIKE, **(unlike if last else {})})
-        return b"".join(each.tobytes() for each in own.parameters().values())
+        trained_model = model("attention") if last else model_of("attention")
+        samples_of_rank = data(*samples()) if last else samples()
+        settings = ALIKE | unlike if last else ALIKE
+        nf.fit(trained_model, samples_of_rank, communicator=ranks, **settings)
+        return b"".join(value.tobytes() for value in trained_model.parameters().values())
 
     return run_threads(2, work)
 
@@ -87,8 +88,8 @@ def test_a_model_of_another_kind_ends_as_in_one_process(name):
 
     ((alone, *losses),) = run_threads(1, work)
     for n in (2, 3):
-        (first, *_), *others = of_ranks = run_threads(n, work)
-        assert all(other.tobytes() == first.tobytes() for other, *_ in others)
-        for weights, *found in of_ranks:
+        (first, *_), *other_ranks = of_ranks = run_threads(n, work)
+        assert all(other.tobytes() == first.tobytes() for other, *_ in other_ranks)
+        for weights, *losses_of_rank in of_ranks:
             np.testing.assert_allclose(weights, alone, rtol=1e-12, atol=1e-12)
-            np.testing.assert_allclose(found, losses, rtol=1e-12)
+            np.testing.assert_allclose(losses_of_rank, losses, rtol=1e-12)

@@ -67,9 +67,9 @@ def said_by(n, folder, name):
 
 def output_of(n, folder, name):
     """Return what all ranks printed, of which only the first may print anything."""
-    first, *others = said_by(n, folder, name)
+    first, *other_ranks = said_by(n, folder, name)
     assert first["status"] == 0
-    assert others == [{"status": 0, "out": "", "err": ""}] * (n - 1 if n else 0)
+    assert other_ranks == [{"status": 0, "out": "", "err": ""}] * (n - 1 if n else 0)
     return first["out"]
 
 
@@ -78,7 +78,7 @@ def test_a_task_is_trained_as_by_one_process(runs):
     assert out.count("test accuracy") == 1
     assert "2 ranks, the first on CPU" in out
     assert re.search(r"^2 ranks: 0 is process \d+ on .*, 1 is process \d+ on ", out, re.MULTILINE)
-    files = (runs / each / "metrics.json" for each in ("run", "alone"))
+    files = (runs / name / "metrics.json" for name in ("run", "alone"))
     splits = [json.loads(file.read_text())["splits"] for file in files]
     of_both, alone = (split["ordered"]["test_accuracy"] for split in splits)
     assert abs(of_both - alone) < 0.01  # float32, in another order of sums
@@ -104,10 +104,10 @@ def test_an_ensemble_of_ranks_is_measured_once(runs):
 
 
 def test_the_doctor_sees_all_ranks(runs):
-    said = output_of(3, runs, "doctor")
-    assert said.count("npformer     ") == 1
-    assert re.search(r"^ok +rank 0 +on .*, \d+ cores?$", said, re.MULTILINE)
-    assert "rank 2" in said
+    out = output_of(3, runs, "doctor")
+    assert out.count("npformer     ") == 1
+    assert re.search(r"^ok +rank 0 +on .*, \d+ cores?$", out, re.MULTILINE)
+    assert "rank 2" in out
 
 
 def test_a_run_goes_on_with_another_number_of_ranks(runs):
@@ -120,17 +120,17 @@ def test_a_run_goes_on_with_another_number_of_ranks(runs):
 @pytest.mark.parametrize("name", WRONG)
 def test_one_message_says_what_is_wrong(runs, name):
     words, problem = WRONG[name]
-    said = said_by(3, runs, name)
-    errors = "".join(each["err"] for each in said)
+    outputs = said_by(3, runs, name)
+    errors = "".join(output["err"] for output in outputs)
     assert errors.count(f"npformer {words[0]}: ") == 1
     assert problem in errors
-    assert 2 in [each["status"] for each in said]
+    assert 2 in [output["status"] for output in outputs]
     assert not (runs / "wrong").exists()
 
 
 def test_a_mistake_is_the_status_of_mpiexec():
     words = [ranks.mpiexec(), "-n", "2", sys.executable, "-m", "npformer", "evaluate", "nowhere"]
-    done = subprocess.run(
+    process = subprocess.run(
         words,
         cwd=ranks.ROOT,
         env=ranks.environment(),
@@ -138,5 +138,5 @@ def test_a_mistake_is_the_status_of_mpiexec():
         text=True,
         timeout=60,
     )
-    assert done.returncode == 2
-    assert done.stderr.count("npformer evaluate: ") == 1
+    assert process.returncode == 2
+    assert process.stderr.count("npformer evaluate: ") == 1

@@ -21,11 +21,11 @@ def test_every_exchange_between_ranks_works():
 @pytest.mark.processes
 @pytest.mark.parametrize(("way", "speaks"), [("one", 2), ("several", 1), ("late", 1), ("alone", 1)])
 def test_an_error_on_one_rank_ends_all_ranks_with_one_message(way, speaks):
-    done = run_ranks(3, "talk", way, timeout=20, fails=True)
-    assert done.stderr.count("ValueError: something is wrong") == 1
-    assert f"This is rank {speaks} of 3." in done.stderr
-    assert ("Abort" in done.stderr) <= (way == "alone")
-    assert "done" not in done.stdout
+    process = run_ranks(3, "talk", way, timeout=20, fails=True)
+    assert process.stderr.count("ValueError: something is wrong") == 1
+    assert f"This is rank {speaks} of 3." in process.stderr
+    assert ("Abort" in process.stderr) <= (way == "alone")
+    assert "done" not in process.stdout
 
 
 @needs_mpi
@@ -49,8 +49,8 @@ def test_shards_follow_each_other(size):
     ranks.size = size
     for n in (0, 1, 5, 100):
         shards = [ranks.shard(n, k) for k in range(size)]
-        assert [i for each in shards for i in range(n)[each]] == list(range(n))
-        lengths = [each.stop - each.start for each in shards]
+        assert [i for shard in shards for i in range(n)[shard]] == list(range(n))
+        lengths = [shard.stop - shard.start for shard in shards]
         assert max(lengths) - min(lengths) <= 1
 
 
@@ -100,15 +100,15 @@ def test_no_more_blas_threads_than_were_set():
 
 def test_without_a_launcher_mpi4py_is_not_imported():
     code = "import sys, npformer; npformer.distributed.world(); assert 'mpi4py' not in sys.modules"
-    done = run(code)
-    assert done.returncode == 0, done.stderr
+    process = run(code)
+    assert process.returncode == 0, process.stderr
 
 
 def test_a_missing_mpi4py_is_named():
     code = "import sys; sys.modules['mpi4py'] = None\nimport npformer; npformer.distributed.world()"
-    done = run(code, PMI_SIZE="2", PMI_RANK="0")
-    assert "LauncherError: this process was started by mpiexec" in done.stderr
-    assert "python -m pip install 'npformer[mpi]'" in done.stderr
+    process = run(code, PMI_SIZE="2", PMI_RANK="0")
+    assert "LauncherError: this process was started by mpiexec" in process.stderr
+    assert "python -m pip install 'npformer[mpi]'" in process.stderr
 
 
 def test_the_launcher_of_another_mpi_is_told_apart():
@@ -118,6 +118,6 @@ def test_the_launcher_of_another_mpi_is_told_apart():
         "Get_library_version=lambda: 'Some MPI 1.0\\n'); sys.modules['mpi4py'] = m\n"
         "import npformer; npformer.distributed.world()"
     )
-    done = run(code, OMPI_COMM_WORLD_SIZE="4")
-    assert "mpiexec started 4 ranks, and mpi4py sees 1" in done.stderr
-    assert "Some MPI 1.0" in done.stderr
+    process = run(code, OMPI_COMM_WORLD_SIZE="4")
+    assert "mpiexec started 4 ranks, and mpi4py sees 1" in process.stderr
+    assert "Some MPI 1.0" in process.stderr

@@ -43,7 +43,9 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     ended = {}
     for n, jobs in JOBS.items():
-        work = {name: ("devices", name.partition(",")[0], each) for name, each in jobs.items()}
+        work = {
+            name: ("devices", name.partition(",")[0], settings) for name, settings in jobs.items()
+        }
         ended |= {f"{n}/{name}": ends for name, ends in run_jobs(n, folder / str(n), work).items()}
     unlike = ended.pop("2/unlike")
     assert_ended_well(ended)
@@ -52,24 +54,24 @@ def runs(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["2/nccl", "3/nccl", "2/host"])
 def test_it_ends_as_in_one_process(runs, name, alone):
-    found = results(runs[0] / name)
-    assert_equal(found, {mixer: alone[mixer] for mixer in found})
-    for _, noted in found.values():
-        assert (noted["calls"] > 0) == ("nccl" in name)
-        assert noted["warnings"] == [[]] * int(name[0])
+    ends = results(runs[0] / name)
+    assert_equal(ends, {mixer: alone[mixer] for mixer in ends})
+    for _, history in ends.values():
+        assert (history["calls"] > 0) == ("nccl" in name)
+        assert history["warnings"] == [[]] * int(name[0])
 
 
 def test_nothing_waits_for_a_gpu_but_the_mean_loss_of_an_epoch(runs):
-    found = results(runs[0] / "2/nccl, waits")
-    assert found.keys() == set(nf.MIXERS)
-    for mixer, (_, noted) in found.items():
-        assert noted["waits"] == [*[[]] * 4, ["get()"]] * 2, mixer
+    ends = results(runs[0] / "2/nccl, waits")
+    assert ends.keys() == set(nf.MIXERS)
+    for mixer, (_, history) in ends.items():
+        assert history["waits"] == [*[[]] * 4, ["get()"]] * 2, mixer
 
 
 @pytest.mark.parametrize("n", JOBS)
 def test_shards_of_moments_change_no_bit(runs, n):
-    shards, whole = (results(runs[0] / f"{n}/nccl, {name}") for name in ("shards", "whole"))
-    assert_same_bits(shards, whole)
+    shards, unsharded = (results(runs[0] / f"{n}/nccl, {name}") for name in ("shards", "whole"))
+    assert_same_bits(shards, unsharded)
 
 
 UNJOINED = pytest.mark.parametrize(
@@ -90,10 +92,10 @@ def test_the_host_joins_gpus_that_nccl_cannot_join(runs, alone, way, words):
 
 @UNJOINED
 def test_one_rank_warns_that_gpus_cannot_be_joined(runs, way, words):
-    (message,), others = results(runs[0] / "2" / way)["attention"][1]["warnings"]
+    (message,), other_warnings = results(runs[0] / "2" / way)["attention"][1]["warnings"]
     assert words in message
     assert "which is slower" in message
-    assert others == []
+    assert other_warnings == []
 
 
 def test_ranks_on_different_backends_are_refused(runs):

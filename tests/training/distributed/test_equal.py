@@ -67,9 +67,9 @@ def test_two_ranks_end_as_one_process(tmp_path):
     settings = EVERY | {"epochs": 1}
     for n in (0, 2):
         assert_ended_well(run_jobs(n, tmp_path / str(n), {"run": ("train", settings)}))
-    found = results(tmp_path / "2" / "run")
-    assert_equal(found, results(tmp_path / "0" / "run"))
-    for _, history in found.values():
+    ends = results(tmp_path / "2" / "run")
+    assert_equal(ends, results(tmp_path / "0" / "run"))
+    for _, history in ends.values():
         assert history["workers"] == {"2 ranks, each 1 worker": 6}
 
 
@@ -114,9 +114,9 @@ def test_shards_of_moments_change_no_bit(runs, n):
 @pytest.mark.parametrize("shard", [False, True])
 @pytest.mark.parametrize(("before", "after"), HANDED_ON)
 def test_another_number_of_ranks_goes_on(runs, before, after, shard):
-    found = results(runs / f"{after}/{before} to {after}, {shard}")
-    assert_equal(found, results(runs / "0/False"))
-    for _, history in found.values():
+    ends = results(runs / f"{after}/{before} to {after}, {shard}")
+    assert_equal(ends, results(runs / "0/False"))
+    for _, history in ends.values():
         assert len(history["workers"]) == (1 if before == after else 2)
     if before == after:
-        assert_same_bits(found, results(runs / f"{after}/{shard}"))
+        assert_same_bits(ends, results(runs / f"{after}/{shard}"))

@@ -70,7 +70,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(runs):
 
 
 def test_nothing_is_left_of_ranks_of_which_one_failed(tmp_path):
-    done = run_ranks(4, "failing", tmp_path, "callback", timeout=30, fails=True)
-    assert done.stderr.count("Error: ") == 1, done.stderr
-    assert "This is rank 3 of 4." in done.stderr
-    assert "Abort" not in done.stderr
+    process = run_ranks(4, "failing", tmp_path, "callback", timeout=30, fails=True)
+    assert process.stderr.count("Error: ") == 1, process.stderr
+    assert "This is rank 3 of 4." in process.stderr
+    assert "Abort" not in process.stderr

@@ -58,16 +58,16 @@ def test_killed_ranks(tmp_path):
     process, _ = begin(tmp_path / "undisturbed")
     began = time.monotonic()
     expected = end(process, tmp_path / "undisturbed")
-    whole, kills, finished, slowest = time.monotonic() - began, 0, 0, 0.0
+    duration, kills, finished, slowest = time.monotonic() - began, 0, 0, 0.0
     while kills < KILLS:
         folder = tmp_path / str(finished)
         process, pids = begin(folder)
-        time.sleep(rng.uniform(0.0, 0.8 * whole))
+        time.sleep(rng.uniform(0.0, 0.8 * duration))
         with contextlib.suppress(ProcessLookupError):
             os.kill(pids[rng.randrange(RANKS)], signal.SIGKILL)
         killed = time.monotonic()
-        if (found := end(process, folder)) is not None:  # it had ended before
-            assert_same_bits(found, expected)
+        if (ends := end(process, folder)) is not None:  # it had ended before
+            assert_same_bits(ends, expected)
             finished += 1
             continue
         kills, slowest = kills + 1, max(slowest, time.monotonic() - killed)

@@ -22,9 +22,9 @@ def test_the_peak_of_memory_falls(tmp_path):
         (tmp_path / str(shard)).mkdir()
         run_ranks(2, "memory", tmp_path / str(shard), shard)
         files = [tmp_path / str(shard) / f"{k}.json" for k in range(2)]
-        found = [json.loads(file.read_text()) for file in files]
-        peaks.append(max(each["peak"] for each in found))
-    saved = found[0]["parameters"]  # half of both moments
+        megabytes = [json.loads(file.read_text()) for file in files]
+        peaks.append(max(megabytes_of_rank["peak"] for megabytes_of_rank in megabytes))
+    saved = megabytes[0]["parameters"]  # half of both moments
     assert peaks[0] - peaks[1] > 0.75 * saved, (peaks, saved)
 
 

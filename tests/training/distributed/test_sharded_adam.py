@@ -53,9 +53,9 @@ def train(n, shard, dtype="float64", kernels=True, frozen=()):
     def work(ranks):
         model = model_in(dtype, frozen)
         optimizer = Adam(model.parameters(), **SETTINGS)
-        used = ShardedAdam(optimizer, ranks) if shard else optimizer
-        take_steps(ranks, model, used, range(STEPS), shard)
-        return model.parameters().flat.tobytes(), used.state()
+        stepped = ShardedAdam(optimizer, ranks) if shard else optimizer
+        take_steps(ranks, model, stepped, range(STEPS), shard)
+        return model.parameters().flat.tobytes(), stepped.state()
 
     with nf.use_kernels(kernels):
         return run_threads(n, work)
@@ -93,12 +93,12 @@ def test_a_buffer_that_is_smaller_than_the_number_of_ranks(n):
         layer = Linear(3, 1, seed=0)
         layer.flatten()
         optimizer = Adam(layer.parameters(), lr=0.1)
-        used = ShardedAdam(optimizer, ranks) if shard else optimizer
-        take_steps(ranks, layer, used, range(3), shard)
+        stepped = ShardedAdam(optimizer, ranks) if shard else optimizer
+        take_steps(ranks, layer, stepped, range(3), shard)
         return layer.parameters().flat.tobytes()
 
-    whole, own = (run_threads(n, lambda ranks, s=s: work(ranks, s)) for s in (False, True))
-    assert set(own) == set(whole) == {whole[0]}
+    unsharded, sharded = (run_threads(n, lambda ranks, s=s: work(ranks, s)) for s in (False, True))
+    assert set(sharded) == set(unsharded) == {unsharded[0]}
 
 
 @pytest.mark.parametrize("bad", range(3))
@@ -118,24 +118,24 @@ def test_a_gradient_that_is_not_finite_stops_all_ranks_before_the_update(bad, va
         take_steps(ranks, model, optimizer, range(2), True)
         gradients = gradients_of(model, 2, 0)
         ranks.reduce_scatter(gradients.flat)
-        own = ranks.shard(gradients.flat.size)
+        shard = ranks.shard(gradients.flat.size)
         if ranks.rank == bad:
-            name, _, at = next(iter(model.parameters().overlaps(own)))
-            gradients.flat[own][at][-1] = value
+            name, _, at = next(iter(model.parameters().overlaps(shard)))
+            gradients.flat[shard][at][-1] = value
         else:
             name = ""
-        seen = [model.parameters().flat, *optimizer._moments._arrays[""]]
-        before = [x.tobytes() for x in seen]
+        arrays = [model.parameters().flat, *optimizer._moments._arrays[""]]
+        before = [x.tobytes() for x in arrays]
         with pytest.raises(nf.NonFiniteGradientError) as caught:
             optimizer.step(gradients)
-        assert [x.tobytes() for x in seen] == before
+        assert [x.tobytes() for x in arrays] == before
         assert optimizer.steps == 2
         return name, caught.value.parameter, str(caught.value)
 
-    found = run_threads(3, work)
-    assert {parameter for _, parameter, _ in found} == {found[bad][0]}
+    errors = run_threads(3, work)
+    assert {parameter for _, parameter, _ in errors} == {errors[bad][0]}
     problem = {np.inf: "holds infinity", -np.inf: "holds infinity", 1e300: "its square is more"}
-    assert all(problem.get(value, "holds NaN") in message for *_, message in found)
+    assert all(problem.get(value, "holds NaN") in message for *_, message in errors)
 
 
 @pytest.mark.parametrize("shard", [False, True])
@@ -146,15 +146,15 @@ def test_clipping_names_the_gradient_on_all_ranks(shard, value, problem):
     def work(ranks):
         gradients = gradients_of(model_in("float64"), 0, 0)
         ranks.reduce_scatter(gradients.flat)
-        own = ranks.shard(gradients.flat.size)
+        shard_of_rank = ranks.shard(gradients.flat.size)
         if ranks.rank == ranks.size - 1:
             gradients["classify.weight"][...] = value
         if not shard:
             ranks.all_gather(gradients.flat)
-        before = gradients.flat[own].tobytes()
+        before = gradients.flat[shard_of_rank].tobytes()
         with pytest.raises(nf.NonFiniteGradientError) as caught:
             clip_over_ranks(gradients, 1.0, ranks, own_shard=shard)
-        assert gradients.flat[own].tobytes() == before
+        assert gradients.flat[shard_of_rank].tobytes() == before
         return caught.value.parameter, str(caught.value)
 
     for parameter, message in run_threads(3, work):
@@ -201,10 +201,10 @@ def test_a_state_goes_on_with_another_number_of_ranks(before, after):
 
     expected = run(0, range(10))
     weights, state = run(before, range(4))
-    found = run(after, range(4, 10), weights, state)
-    assert found[0].tobytes() == expected[0].tobytes()
-    assert found[1][0] == expected[1][0]
-    assert bits(found[1][1]) == bits(expected[1][1])
+    training = run(after, range(4, 10), weights, state)
+    assert training[0].tobytes() == expected[0].tobytes()
+    assert training[1][0] == expected[1][0]
+    assert bits(training[1][1]) == bits(expected[1][1])
 
 
 def test_an_optimizer_whose_moments_are_shared_out_is_refused():
@@ -270,13 +270,13 @@ def test_no_rank_makes_room_for_all_moments():
 
     config = nf.EncoderConfig(d_model=64, n_layers=4, n_heads=2, d_ff=256, max_len=4)
     model = nf.SequenceClassifier(config, 3, vocab_size=50, dtype="float64")
-    whole = Adam(model.parameters())
+    unsharded = Adam(model.parameters())
     gradients = gradients_of(model, 0, 0)
-    whole.step(gradients)
-    state, n_bytes = whole.state(), model.parameters().flat.nbytes
-    own = Adam(model.parameters())
+    unsharded.step(gradients)
+    state, n_bytes = unsharded.state(), model.parameters().flat.nbytes
+    lender = Adam(model.parameters())
     tracemalloc.start()
-    optimizer = ShardedAdam(own, Deaf())
+    optimizer = ShardedAdam(lender, Deaf())
     for _ in range(2):
         optimizer.step(gradients)
         optimizer.state()

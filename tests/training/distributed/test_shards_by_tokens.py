@@ -13,9 +13,9 @@ from npformer.training.distributed.shards import shards_by_tokens
 from tests.training.distributed.train import model_of, samples
 
 
-def size_of(lengths, parts):
+def size_of(lengths, shards):
     """Return the size of the largest part."""
-    return max(len(lengths[part]) * lengths[part].max(initial=0) for part in parts)
+    return max(len(lengths[shard]) * lengths[shard].max(initial=0) for shard in shards)
 
 
 def smallest(lengths, n):
@@ -48,19 +48,19 @@ def test_no_other_parts_are_better(in_order, n):
     for _ in range(100):
         lengths = rng.integers(1, 9, size=rng.integers(0, 9))
         lengths = np.sort(lengths) if in_order else lengths
-        parts = shards_by_tokens(lengths, n)
-        assert len(parts) == n
-        assert [i for part in parts for i in range(len(lengths))[part]] == [*range(len(lengths))]
-        assert size_of(lengths, parts) == smallest(lengths, n)
+        shards = shards_by_tokens(lengths, n)
+        assert len(shards) == n
+        assert [i for shard in shards for i in range(len(lengths))[shard]] == [*range(len(lengths))]
+        assert size_of(lengths, shards) == smallest(lengths, n)
         if len(lengths) >= n:
-            assert all(len(lengths[part]) for part in parts)
+            assert all(len(lengths[shard]) for shard in shards)
 
 
 def test_samples_of_one_length_are_shared_by_number():
-    parts = shards_by_tokens(np.full(1000, 7), 16)
-    assert max(part.stop - part.start for part in parts) == 63  # 1000 / 16 is 62.5
-    parts = shards_by_tokens(np.ones(1024, dtype=int), 16)
-    assert {part.stop - part.start for part in parts} == {64}
+    shards = shards_by_tokens(np.full(1000, 7), 16)
+    assert max(shard.stop - shard.start for shard in shards) == 63  # 1000 / 16 is 62.5
+    shards = shards_by_tokens(np.ones(1024, dtype=int), 16)
+    assert {shard.stop - shard.start for shard in shards} == {64}
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5])
@@ -103,9 +103,9 @@ def test_a_rank_computes_its_part_without_the_padding_of_longer_ones(rank, whose
         communicator=OneOf(rank, 4),
         progress=False,
     )
-    parts = shards_by_tokens(np.sort(lengths), 4)
-    cut = np.sort(lengths)[parts[rank]].max()
-    n, first = parts[rank].stop - parts[rank].start, parts[rank].start
+    shards = shards_by_tokens(np.sort(lengths), 4)
+    cut = np.sort(lengths)[shards[rank]].max()
+    n, first = shards[rank].stop - shards[rank].start, shards[rank].start
     if whose != "npformer's":
         n, first, cut = [(22, 0, 10), (23, 67, 10)][rank // 3]
     assert (cut < 10) == (rank == 0 and whose == "npformer's")

@@ -52,12 +52,14 @@ def read_by(n, folder, which):
     return [json.loads((folder / f"{k}.json").read_text())[which] for k in range(n)]
 
 
-def assert_equal(folder, model, history, found):
+def assert_equal(folder, model, history, evaluation):
     assert_weights_equal(np.load(folder / "weights.npz"), model.parameters())
-    told = json.loads((folder / "history.json").read_text())
-    np.testing.assert_allclose(told["train_loss"], history.train_loss, atol=1e-12)
-    np.testing.assert_allclose(told["validation_loss"], history.validation_loss, atol=1e-12)
-    np.testing.assert_allclose(told["evaluation"], [found.loss, found.accuracy], atol=1e-12)
+    losses = json.loads((folder / "history.json").read_text())
+    np.testing.assert_allclose(losses["train_loss"], history.train_loss, atol=1e-12)
+    np.testing.assert_allclose(losses["validation_loss"], history.validation_loss, atol=1e-12)
+    np.testing.assert_allclose(
+        losses["evaluation"], [evaluation.loss, evaluation.accuracy], atol=1e-12
+    )
     predicted = model.predict_probabilities(DATA[0], DATA[2])
     np.testing.assert_allclose(np.load(folder / "predicted.npy"), predicted, atol=1e-12)
 

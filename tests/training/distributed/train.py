@@ -25,8 +25,8 @@ def samples(n=90, seed=0):
 def model_of(mixer, seed=1, **changes):
     """Return a small model in float64, with dropout."""
     sizes = {"d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 32, "max_len": LENGTH}
-    usual = {"mixer": mixer, "dropout": 0.2, "padding": "per_length"}
-    config = nf.EncoderConfig(**(sizes | usual | changes))
+    defaults = {"mixer": mixer, "dropout": 0.2, "padding": "per_length"}
+    config = nf.EncoderConfig(**(sizes | defaults | changes))
     return nf.SequenceClassifier(config, CLASSES, vocab_size=VOCABULARY, seed=seed, dtype="float64")
 
 
@@ -34,16 +34,16 @@ def main(folder, settings):
     """Train a model with each mixer."""
     ranks, settings = world(), dict(settings)
     of_model = settings.pop("model", {})
-    usual = {"batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}
+    defaults = {"batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}
     if settings.pop("validate", True):
-        usual["validation"] = samples(31, seed=1)
+        defaults["validation"] = samples(31, seed=1)
     checkpoint = settings.pop("checkpoint", None)
     for mixer in settings.pop("mixers"):
         if checkpoint is not None:
             settings["checkpoint"] = f"{checkpoint}-{mixer}"
         # Ranks begin with other weights than the first, whose weights all of them should get.
         model = model_of(mixer, seed=1 + ranks.rank, **of_model)
-        history = nf.fit(model, samples(), communicator=ranks, **(usual | settings))
+        history = nf.fit(model, samples(), communicator=ranks, **(defaults | settings))
         keep(folder / mixer, ranks, model, history.to_dict())
 
 

@@ -32,27 +32,27 @@ def score(log_of_target, n, alpha):
 
 
 def greedy(model, source, max_len):
-    found = []
+    tokens = []
     for _ in range(max_len):
-        token = int(log_p(model, source, [found])[0, -1].argmax())
+        token = int(log_p(model, source, [tokens])[0, -1].argmax())
         if token == 2:
             break
-        found.append(token)
-    return found
+        tokens.append(token)
+    return tokens
 
 
 def reference(model, source, max_len, beams, alpha):
     """Search as tensor2tensor does, in the plainest words."""
     live, ended = [(0.0, [])], []
     for n in range(1, max_len + 1):
-        found = []
+        candidates = []
         for total, target in live:
             row = log_p(model, source, [target])[0, -1]
-            found += [(total + row[token], [*target, token]) for token in range(V)]
-        found = sorted(found, key=lambda each: -each[0])[: 2 * beams]
-        ended += [(score(p, n, alpha), target[:-1]) for p, target in found if target[-1] == 2]
-        ended = sorted(ended, key=lambda each: -each[0])[:beams]
-        live = [each for each in found if each[1][-1] != 2][:beams]
+            candidates += [(total + row[token], [*target, token]) for token in range(V)]
+        candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * beams]
+        ended += [(score(p, n, alpha), target[:-1]) for p, target in candidates if target[-1] == 2]
+        ended = sorted(ended, key=lambda candidate: -candidate[0])[:beams]
+        live = [candidate for candidate in candidates if candidate[1][-1] != 2][:beams]
         if len(ended) == beams and ended[-1][0] >= score(live[0][0], max_len, alpha):
             break
     return ended[0][1] if ended else live[0][1]
@@ -89,9 +89,9 @@ def test_more_beams_find_what_a_search_written_out_finds(seed, beams, alpha, cha
 def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_all(seed):
     model, length = model_of(seed), 3
     candidates = []
-    others = [token for token in range(1, V) if token != 2]
+    tokens = [token for token in range(1, V) if token != 2]
     for n in range(length):
-        for target in product(others, repeat=n):
+        for target in product(tokens, repeat=n):
             rows = log_p(model, SOURCES[0], [target])[0]
             total = sum(rows[t, token] for t, token in enumerate([*target, 2]))
             candidates.append((score(total, n + 1, 0.6), list(target)))

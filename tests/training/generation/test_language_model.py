@@ -29,13 +29,13 @@ def model(request):
 
 
 def by_hand(model, prompt, n):
-    row, found = list(prompt), []
+    row, tokens = list(prompt), []
     for _ in range(n):
         if len(row) > MAX_LEN:
             row = row[-(MAX_LEN // 2) :]
-        found.append(int(model(np.array([row]))[0, -1].argmax()))
-        row.append(found[-1])
-    return found
+        tokens.append(int(model(np.array([row]))[0, -1].argmax()))
+        row.append(tokens[-1])
+    return tokens
 
 
 @pytest.mark.parametrize("kernels", [False, True])
@@ -97,8 +97,8 @@ def test_probabilities_are_those_of_the_model():
 def test_tokens_come_one_by_one():
     model = model_of()
     assert list(model.stream([1, 2], 5)) == model.generate([1, 2], 5).tolist()
-    several = np.stack(list(model.stream(PROMPTS, 5, seed=2)), axis=1)
-    np.testing.assert_array_equal(several, model.generate(PROMPTS, 5, seed=2))
+    tokens = np.stack(list(model.stream(PROMPTS, 5, seed=2)), axis=1)
+    np.testing.assert_array_equal(tokens, model.generate(PROMPTS, 5, seed=2))
     steps = model.stream([1, 2], 10**9)
     assert [next(steps) for _ in range(3)] == model.generate([1, 2], 3).tolist()
 
@@ -200,8 +200,8 @@ def test_a_row_draws_the_same_however_many_rows_follow():
 
 def test_another_seed_draws_other_tokens():
     logits = np.random.default_rng(0).normal(size=(9, 50))
-    tokens, others = (Choice().draw(logits, generators_of(seed, 9)) for seed in (3, 4))
-    assert (tokens != others).any()
+    by_seed = [Choice().draw(logits, generators_of(seed, 9)) for seed in (3, 4)]
+    assert (by_seed[0] != by_seed[1]).any()
 
 
 def numbers_of(seed, row):

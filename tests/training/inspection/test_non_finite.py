@@ -57,8 +57,8 @@ def test_of_nested_outputs_the_inner_is_named(small_model, ids, share_layers, pa
     model = small_model(share_layers=share_layers)
     model.parameters()[parameter][...] = 1.7e308
     with np.errstate(all="ignore"):
-        found = first_non_finite(model, ids)
-    assert found.startswith(f"the output of {culprit}")
+        message = first_non_finite(model, ids)
+    assert message.startswith(f"the output of {culprit}")
 
 
 def test_a_layer_whose_parts_are_finite_is_named_itself(small_model, ids):
@@ -70,5 +70,5 @@ def test_a_layer_whose_parts_are_finite_is_named_itself(small_model, ids):
     model, inner = small_model(), nf.layers.Linear(8, 8, seed=0, dtype="float64")
     model.encoder.blocks[1].feed_forward = Overflowing(inner)
     with np.errstate(all="ignore"):
-        found = first_non_finite(model, ids)
-    assert found == "the output of encoder.blocks.1.feed_forward (Overflowing)"
+        message = first_non_finite(model, ids)
+    assert message == "the output of encoder.blocks.1.feed_forward (Overflowing)"

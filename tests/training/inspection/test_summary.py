@@ -8,7 +8,7 @@ import npformer as nf
 def counted(table):
     *rows, _, last = table.splitlines()[2:]
     numbers = [re.search(r"  ([\d,]+)(?:  runs as written)?$", row) for row in rows]
-    total = sum(int(found[1].replace(",", "")) for found in numbers if found)
+    total = sum(int(number[1].replace(",", "")) for number in numbers if number)
     return total, int(last.split()[0].replace(",", ""))
 
 

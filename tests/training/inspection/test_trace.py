@@ -14,7 +14,9 @@ BLOCK = """
     .feed_forward_dropout .feed_forward_norm
 """
 NAMES = ["", "embed", "embed.tokens", "embed.positions", "embed.dropout", "encoder"]
-NAMES += [f"encoder.blocks.{i}{part}" for i in range(2) for part in ["", *BLOCK.split()]]
+NAMES += [
+    f"encoder.blocks.{i}{layer_name}" for i in range(2) for layer_name in ["", *BLOCK.split()]
+]
 NAMES += ["pool", "classify"]
 
 
@@ -60,11 +62,11 @@ def test_calling_a_traced_layer_afterwards_adds_no_call(small_model, ids):
 def test_the_model_is_not_touched(small_model, ids, look):
     model = small_model(share_layers=True)
     before = {id(layer): dict(vars(layer)) for _, layer in model.layers()}
-    kept = model.parameters().flat.copy()
+    weights = model.parameters().flat.copy()
     look(model, ids)
     assert {id(layer): dict(vars(layer)) for _, layer in model.layers()} == before
     assert all("forward" not in vars(layer) for _, layer in model.layers())
-    np.testing.assert_array_equal(model.parameters().flat, kept)
+    np.testing.assert_array_equal(model.parameters().flat, weights)
 
 
 LABELS = np.array([0, 2])
@@ -82,30 +84,30 @@ NUMBERS, MASK = np.array([[0.5, 1.0, 2.0], [0.0, 0.0, 1.0]]), np.arange(5) < np.
 ])  # fmt: skip
 def test_a_trace_computes_what_a_training_step_computes(small_model, ids, changes, labels, mask):
     model = small_model(**changes)
-    found = nf.trace(model, ids, mask, labels=labels)
+    trace = nf.trace(model, ids, mask, labels=labels)
     with nf.use_kernels(False):
         loss, gradients = model.loss_and_gradients(ids, labels, mask)
-    assert found.loss == loss
-    assert list(found.gradients) == list(gradients)
+    assert trace.loss == loss
+    assert list(trace.gradients) == list(gradients)
     for name, gradient in gradients.items():
-        np.testing.assert_array_equal(found.gradients[name], gradient)
+        np.testing.assert_array_equal(trace.gradients[name], gradient)
         expected = np.sqrt((gradient**2).sum())
-        assert found.gradient_norms[name] == pytest.approx(expected, rel=1e-12)
+        assert trace.gradient_norms[name] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("share_layers", [False, True])
 def test_each_forward_call_has_its_backward_call(small_model, ids, share_layers):
-    found = nf.trace(small_model(share_layers=share_layers), ids, labels=LABELS)
-    calls = {call.name: call for call in found}
-    assert sorted(calls) == sorted(back.name for back in found.backward)
-    for back in found.backward:
+    trace = nf.trace(small_model(share_layers=share_layers), ids, labels=LABELS)
+    calls = {call.name: call for call in trace}
+    assert sorted(calls) == sorted(back.name for back in trace.backward)
+    for back in trace.backward:
         call = calls[back.name]
         assert back.layer is call.layer
         assert back.dy.shape == call.output.shape
         assert back.dx is None or back.dx.shape == call.input.shape
-    without = {back.name for back in found.backward if back.dx is None}
+    without = {back.name for back in trace.backward if back.dx is None}
     assert without == {"", "embed", "embed.tokens"}  # token ids have no gradient
-    names = [back.name for back in found.backward]
+    names = [back.name for back in trace.backward]
     assert names[:3] == ["", "classify", "pool"]
     assert names.index("encoder.blocks.1") < names.index("encoder.blocks.0")
 
@@ -113,10 +115,10 @@ def test_each_forward_call_has_its_backward_call(small_model, ids, share_layers)
 def test_dy_starts_the_backward_pass_of_any_layer(rng):
     layer = nf.layers.Linear(3, 2, seed=0, dtype="float64")
     x, dy = rng.normal(size=(4, 3)), rng.normal(size=(4, 2))
-    found = nf.trace(layer, x, dy=dy)
-    np.testing.assert_array_equal(found.gradients["weight"], x.T @ dy)
-    np.testing.assert_array_equal(found.backward[0].dx, dy @ layer.weight.value.T)
-    assert found.loss is None
+    trace = nf.trace(layer, x, dy=dy)
+    np.testing.assert_array_equal(trace.gradients["weight"], x.T @ dy)
+    np.testing.assert_array_equal(trace.backward[0].dx, dy @ layer.weight.value.T)
+    assert trace.loss is None
     assert nf.trace(layer, x).gradients is None
 
 
@@ -124,21 +126,21 @@ def test_several_outputs_take_a_tuple_of_gradients(small_config, ids, rng):
     encoder = nf.TextEncoder(small_config(), 7, dtype="float64")
     hidden, pooled = encoder(ids)
     dy = rng.normal(size=hidden.shape), rng.normal(size=pooled.shape)
-    found = nf.trace(encoder, ids, dy=dy)
+    trace = nf.trace(encoder, ids, dy=dy)
     gradients = nf.Gradients(encoder)
     _, cache = encoder.forward(ids, nf.Context())
     encoder.backward(dy, cache, gradients)
     for name, gradient in gradients.items():
-        np.testing.assert_array_equal(found.gradients[name], gradient)
+        np.testing.assert_array_equal(trace.gradients[name], gradient)
     assert nf.trace(encoder, ids, dy=(dy[0], None)).backward[0].dy[1] is None
-    assert "(2, 5, 8), (2, 8)" in str(found).splitlines()[4]
+    assert "(2, 5, 8), (2, 8)" in str(trace).splitlines()[4]
 
 
 def test_dropout_is_off(small_model, ids):
     model = small_model(dropout=0.5)
-    found = nf.trace(model, ids, labels=LABELS)
-    np.testing.assert_allclose(found[0].output, model(ids), rtol=1e-12)
-    assert "dropout is off" in str(found)
+    trace = nf.trace(model, ids, labels=LABELS)
+    np.testing.assert_allclose(trace[0].output, model(ids), rtol=1e-12)
+    assert "dropout is off" in str(trace)
 
 
 def test_bytes_of_a_linear_layer_are_those_of_x(rng):
@@ -150,14 +152,14 @@ def test_bytes_of_a_linear_layer_are_those_of_x(rng):
 
 def test_an_array_that_three_layers_cache_counts_once(rng):
     x = rng.normal(size=(2, 6, 8))
-    found = nf.trace(nf.mixers.Attention(8, 2, seed=0, dtype="float64"), x)
-    by_name = {call.name: call.bytes_cached for call in found}
+    trace = nf.trace(nf.mixers.Attention(8, 2, seed=0, dtype="float64"), x)
+    by_name = {call.name: call.bytes_cached for call in trace}
     assert by_name["query"] == x.nbytes
     assert by_name["key"] == by_name["value"] == 0
     # Q / sqrt(d), K, V and the weights A: (2, heads, 6, 6); then the heads side by side for W_O.
     assert by_name[""] == 3 * x.nbytes + 2 * 2 * 6 * 6 * 8
     assert by_name["output"] == x.nbytes
-    assert found.bytes_cached == sum(by_name.values())
+    assert trace.bytes_cached == sum(by_name.values())
 
 
 class Dropping(nf.Layer):
@@ -196,8 +198,8 @@ def test_the_gradient_of_a_recomputed_layer_is_right(dropping_trace):
 
 class Closing(nf.Layer):
     def forward(self, x, context):
-        kept = x + 1.0
-        return x, [lambda: kept, {"view": kept[1:], "more": (kept.T, None, 3, "words")}]
+        array = x + 1.0
+        return x, [lambda: array, {"view": array[1:], "more": (array.T, None, 3, "words")}]
 
 
 def test_an_array_in_a_cache_of_any_kind_is_counted_once(rng):
@@ -205,16 +207,16 @@ def test_an_array_in_a_cache_of_any_kind_is_counted_once(rng):
 
 
 def test_a_trace_keeps_no_cache(rng):
-    kept = []
+    caches = []
 
     class Keeping(nf.Layer):
         def forward(self, x, context):
             cache = np.ones(5)
-            kept.append(weakref.ref(cache))
+            caches.append(weakref.ref(cache))
             return x, cache
 
     assert nf.trace(Keeping(), rng.normal(size=(4, 3)))[0].bytes_cached == 40
-    assert kept[0]() is None
+    assert caches[0]() is None
 
 
 class Failing(nf.Layer):
@@ -237,10 +239,10 @@ class Trying(nf.Layer):
 
 
 def test_a_layer_that_fails_inside_another_has_no_output(rng):
-    found = nf.trace(Trying(), rng.normal(size=(4, 3)), dy=np.ones((4, 2)))
-    assert [(c.name, c.output is None) for c in found] == [("", 0), ("first", 1), ("second", 0)]
-    assert re.search(r"^  first +Failing +none +- +- +0$", str(found), re.M)
-    assert [back.name for back in found.backward] == ["", "second"]
+    trace = nf.trace(Trying(), rng.normal(size=(4, 3)), dy=np.ones((4, 2)))
+    assert [(c.name, c.output is None) for c in trace] == [("", 0), ("first", 1), ("second", 0)]
+    assert re.search(r"^  first +Failing +none +- +- +0$", str(trace), re.M)
+    assert [back.name for back in trace.backward] == ["", "second"]
 
 
 def test_an_error_names_the_innermost_layer(small_model, ids):
@@ -314,10 +316,10 @@ def test_a_printed_trace_has_short_lines_without_arrays(batch_trace):
 
 
 def test_calls_are_short_to_read(small_model, ids):
-    found = nf.trace(small_model(), ids, labels=LABELS)
-    assert repr(found[1]).startswith("Call(embed (InputEmbedding): (2, 5) -> (2, 5, 8), ")
-    assert repr(found.backward[1]) == "BackwardCall(classify (Linear): dy (2, 3) -> dx (2, 8))"
-    assert max(len(repr(call)) for call in [*found, *found.backward]) < 150
+    trace = nf.trace(small_model(), ids, labels=LABELS)
+    assert repr(trace[1]).startswith("Call(embed (InputEmbedding): (2, 5) -> (2, 5, 8), ")
+    assert repr(trace.backward[1]) == "BackwardCall(classify (Linear): dy (2, 3) -> dx (2, 8))"
+    assert max(len(repr(call)) for call in [*trace, *trace.backward]) < 150
 
 
 def test_a_mean_that_is_nothing_but_rounding_is_zero():

@@ -31,21 +31,21 @@ def by_hand(layer, pair, dy):
 
 def test_the_calls_are_those_of_the_passes(layer, pair):
     dy = np.ones((2, 4, 3))
-    found = nf.trace(layer, pair, MASKS, dy=dy)
+    trace = nf.trace(layer, pair, MASKS, dy=dy)
     y, (da, db), gradients = by_hand(layer, pair, dy)
     once = ["layer", "layer.query", "layer.key", "layer.value"]
-    assert [call.name for call in found] == ["", *once, *once]
-    np.testing.assert_array_equal(found[0].output, y)
-    outer, inner = found[0], found[5]
+    assert [call.name for call in trace] == ["", *once, *once]
+    np.testing.assert_array_equal(trace[0].output, y)
+    outer, inner = trace[0], trace[5]
     assert (outer.input[0] is pair[0], outer.input[1] is pair[1]) == (True, True)
-    np.testing.assert_array_equal(inner.input[0], found[1].output)
+    np.testing.assert_array_equal(inner.input[0], trace[1].output)
     assert inner.input[1] is pair[1]
-    assert found[2].input is pair[0]  # of a layer with one input, no tuple
-    np.testing.assert_array_equal(found.backward[0].dx[0], da)
-    np.testing.assert_array_equal(found.backward[0].dx[1], db)
+    assert trace[2].input is pair[0]  # of a layer with one input, no tuple
+    np.testing.assert_array_equal(trace.backward[0].dx[0], da)
+    np.testing.assert_array_equal(trace.backward[0].dx[1], db)
     for name, gradient in gradients.items():
-        np.testing.assert_array_equal(found.gradients[name], gradient)
-    assert [back.name for back in found.backward[:3]] == ["", "layer", "layer.value"]
+        np.testing.assert_array_equal(trace.gradients[name], gradient)
+    assert [back.name for back in trace.backward[:3]] == ["", "layer", "layer.value"]
 
 
 def test_each_call_has_the_context_of_its_inputs(layer, pair):
@@ -86,9 +86,9 @@ def test_the_arrays_that_inputs_are_views_of_are_not_counted():
 
 def test_means_leave_out_the_padding_of_each_side(pair):
     dy = np.random.default_rng(1).normal(size=(2, 4, 3))
-    found = nf.trace(CrossAttention(3, 3), pair, MASKS, dy=dy)
-    _, (title, rows), _ = found.tables()
-    da, db = found.backward[0].dx
+    trace = nf.trace(CrossAttention(3, 3), pair, MASKS, dy=dy)
+    _, (title, rows), _ = trace.tables()
+    da, db = trace.backward[0].dx
     expected = [mean_and_spread(da, OF_A), mean_and_spread(db, OF_B)]
     assert "backward" in title
     assert rows[1][2] == "(2, 4, 3), (2, 3, 3)"
@@ -96,18 +96,18 @@ def test_means_leave_out_the_padding_of_each_side(pair):
     assert rows[1][4] == ", ".join(number(spread) for _, spread in expected)
     assert expected != [mean_and_spread(da), mean_and_spread(db)]
     key = next(row for row in rows if row[0].strip() == "key")
-    assert key[4] == number(mean_and_spread(found.backward[2].dx, OF_B)[1])
-    assert found.tables()[0][1][1][4] == number(mean_and_spread(found[0].output, OF_A)[1])
+    assert key[4] == number(mean_and_spread(trace.backward[2].dx, OF_B)[1])
+    assert trace.tables()[0][1][1][4] == number(mean_and_spread(trace[0].output, OF_A)[1])
 
 
 def test_an_input_without_a_gradient_shifts_no_mask(rng):
     ids, vectors = np.ones((2, 4), dtype=int), rng.normal(size=(2, 3, 3))
-    found = nf.trace(WordsToVectors(5, 3), (ids, vectors), MASKS, dy=rng.normal(size=(2, 4, 3)))
-    da, db = found.backward[0].dx
+    trace = nf.trace(WordsToVectors(5, 3), (ids, vectors), MASKS, dy=rng.normal(size=(2, 4, 3)))
+    da, db = trace.backward[0].dx
     assert da is None
-    assert found.tables()[1][1][1][2:] == ("(2, 3, 3)", *map(number, mean_and_spread(db, OF_B)))
+    assert trace.tables()[1][1][1][2:] == ("(2, 3, 3)", *map(number, mean_and_spread(db, OF_B)))
     assert mean_and_spread(db, OF_B) != mean_and_spread(db)
-    assert len(arrays_of(found.backward[0].dx)) == 1
+    assert len(arrays_of(trace.backward[0].dx)) == 1
 
 
 def test_an_error_names_the_shapes_of_both(pair):
@@ -125,8 +125,10 @@ class CrossMixer(CrossAttention, Mixer):
     """It says what each token of x takes from each of the memory."""
 
     def explain(self, x, memory, context):
-        seen = np.ones((len(x), 1, x.shape[1], memory.shape[1]))
-        return seen if context.memory_mask is None else seen * context.memory_mask[:, None, None]
+        weights = np.ones((len(x), 1, x.shape[1], memory.shape[1]))
+        return (
+            weights if context.memory_mask is None else weights * context.memory_mask[:, None, None]
+        )
 
 
 def test_matrices_may_go_from_one_input_to_the_other(pair):
@@ -153,8 +155,8 @@ def test_a_twin_gets_both_inputs(pair, monkeypatch):
         return Overflowing(3, 3) if type(layer) is Bilinear else layer
 
     monkeypatch.setattr("npformer.training.inspection.non_finite.fast", twin)
-    found = first_non_finite(Bilinear(3, 3), pair)
-    assert found.startswith("the output of Bilinear, computed by the engine only")
+    trace = first_non_finite(Bilinear(3, 3), pair)
+    assert trace.startswith("the output of Bilinear, computed by the engine only")
 
 
 @pytest.mark.parametrize("look", [nf.trace, nf.summary, nf.explain, first_non_finite])

@@ -19,25 +19,25 @@ def test_arrays_of_each_dtype_keep_their_bits(tmp_path, rng, dtype):
     array = np.frombuffer(rng.bytes(24 * dtype.itemsize), dtype).reshape(4, 6)
     if dtype.kind == "b":
         array = rng.random((4, 6)) < 0.5
-    for several in (array, array[::-2, 1:].T, array[:0], array[1, 2, ...]):
-        found = written(tmp_path, {"deep": [several, 1]})["deep"][0]
-        assert (found.dtype, found.shape) == (several.dtype, several.shape)
-        assert found.tobytes() == several.tobytes()
+    for view in (array, array[::-2, 1:].T, array[:0], array[1, 2, ...]):
+        stored = written(tmp_path, {"deep": [view, 1]})["deep"][0]
+        assert (stored.dtype, stored.shape) == (view.dtype, view.shape)
+        assert stored.tobytes() == view.tobytes()
 
 
 def test_an_array_of_the_other_byte_order_keeps_its_numbers(tmp_path):
     array = np.arange(5.0)
-    found = written(tmp_path, array.astype(array.dtype.newbyteorder("S")))
-    assert found.dtype == "float64"
-    np.testing.assert_array_equal(found, array)
+    stored = written(tmp_path, array.astype(array.dtype.newbyteorder("S")))
+    assert stored.dtype == "float64"
+    np.testing.assert_array_equal(stored, array)
 
 
 def test_names_with_dots_are_told_apart(tmp_path):
     one, two, three = np.ones(1), np.zeros(2), np.full(3, 3.0)
-    found = written(tmp_path, {"a.b": one, "a": {"b": two, "b+": three}})
-    np.testing.assert_array_equal(found["a.b"], one)
-    np.testing.assert_array_equal(found["a"]["b"], two)
-    np.testing.assert_array_equal(found["a"]["b+"], three)
+    stored = written(tmp_path, {"a.b": one, "a": {"b": two, "b+": three}})
+    np.testing.assert_array_equal(stored["a.b"], one)
+    np.testing.assert_array_equal(stored["a"]["b"], two)
+    np.testing.assert_array_equal(stored["a"]["b+"], three)
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,11 @@ def test_nothing_is_written_without_a_folder_or_beside_a_checkpoint(tmp_path):
 
 
 def test_rows_are_those_of_both_parts(tmp_path):
-    parts = np.array([0, 2, 3]), np.array([1, 4])
-    for split in (lambda: parts, None):  # the second time nothing is drawn
-        kept = Drawn(tmp_path, resume=True).rows("test", {"seed": 0}, 5, split)
-        np.testing.assert_array_equal(kept[0], parts[0])
-        np.testing.assert_array_equal(kept[1], parts[1])
+    splits = np.array([0, 2, 3]), np.array([1, 4])
+    for split in (lambda: splits, None):  # the second time nothing is drawn
+        stored = Drawn(tmp_path, resume=True).rows("test", {"seed": 0}, 5, split)
+        np.testing.assert_array_equal(stored[0], splits[0])
+        np.testing.assert_array_equal(stored[1], splits[1])
 
 
 @pytest.mark.parametrize(

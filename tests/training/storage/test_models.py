@@ -25,8 +25,8 @@ def edit(saved):
     tensors = load_file(saved)
 
     def write(header=lambda header: json.dumps(header), **changes):
-        kept = {k: v for k, v in (tensors | changes).items() if v is not None}
-        saved.write_bytes(sealed(kept, header(json.loads(text))))
+        stored = {k: v for k, v in (tensors | changes).items() if v is not None}
+        saved.write_bytes(sealed(stored, header(json.loads(text))))
 
     return write
 
@@ -74,9 +74,9 @@ def test_a_classifier_comes_back_whole(path, small_model, rng, dtype, changes):
 def test_the_encoder_of_a_trained_classifier_can_be_saved_alone(path, small_model, token_batch):
     model = small_model()
     nf.fit(model, token_batch, epochs=2, progress=False)
-    for part in (model, model.encoder):
-        nf.save(part, path)
-        assert_same_model(nf.load(path), part)
+    for saved_model in (model, model.encoder):
+        nf.save(saved_model, path)
+        assert_same_model(nf.load(path), saved_model)
 
 
 def test_a_loaded_model_can_be_trained(saved, token_batch):

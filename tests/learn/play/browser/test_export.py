@@ -26,10 +26,10 @@ def digits(tmp_path_factory):
 def opened(browser):
     """Return a function that opens a file. In the end it had no error and asked for no other."""
     tab = browser.new_page(viewport={"width": 1280, "height": 900})
-    wrong, asked = [], []
+    wrong, requests = [], []
     tab.on("console", lambda line: wrong.append(line.text))
     tab.on("pageerror", lambda error: wrong.append(str(error)))
-    tab.on("request", lambda request: asked.append(request.url))
+    tab.on("request", lambda request: requests.append(request.url))
 
     def at(path):
         tab.goto(path.resolve().as_uri())
@@ -39,8 +39,8 @@ def opened(browser):
     yield at
     tab.close()
     assert wrong == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
-    assert sum(url.startswith("file:") for url in asked) == 1
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+    assert sum(url.startswith("file:") for url in requests) == 1
 
 
 def shares(tab, within):
@@ -85,9 +85,9 @@ def test_a_sample_has_the_probabilities_of_the_package(digits, opened):
     for k in (0, 5):
         tab.locator("#samples .samples button").nth(k).click()
         expected = 100 * model.predict_probabilities(x[k : k + 1])[0]
-        found = shares(tab, "#samples")
-        assert list(found) == [str(c) for c in range(10)]
-        np.testing.assert_allclose(list(found.values()), expected, atol=0.051)
+        probabilities = shares(tab, "#samples")
+        assert list(probabilities) == [str(c) for c in range(10)]
+        np.testing.assert_allclose(list(probabilities.values()), expected, atol=0.051)
 
 
 def test_the_page_shows_what_the_run_was(digits, opened):

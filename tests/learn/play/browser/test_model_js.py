@@ -78,22 +78,22 @@ def made(case):
     """Return a model in float64 whose weights are float32 numbers, away from where they begin."""
     settings = dict(case)
     rng = np.random.default_rng(3)
-    given = {
+    arguments = {
         k: settings.pop(k) for k in ("pooling", "output", "n_features", "n_pairs") if k in case
     }
     settings.pop("masked", None), settings.pop("length", None)
     config = nf.EncoderConfig(**{**SIZES, **settings})
-    if "n_features" not in given:
-        given["vocab_size"] = 7
-    kind = WideSequenceClassifier if "n_pairs" in given else nf.SequenceClassifier
-    n_classes = 2 if given.get("output") == "sigmoid" else 3
-    model = kind(config, n_classes, **given, seed=0, dtype="float64")
+    if "n_features" not in arguments:
+        arguments["vocab_size"] = 7
+    kind = WideSequenceClassifier if "n_pairs" in arguments else nf.SequenceClassifier
+    n_classes = 2 if arguments.get("output") == "sigmoid" else 3
+    model = kind(config, n_classes, **arguments, seed=0, dtype="float64")
     for name, parameter in model.named_parameters().items():
         value = parameter.value + 0.3 * rng.normal(size=parameter.shape)
         parameter.value[...] = value.astype("float32")
         if name.startswith("wide"):
             model.wide.idf.value[...] = np.abs(model.wide.idf.value)
-    if given.get("n_pairs"):
+    if arguments.get("n_pairs"):
         model.wide.pairs.value[...] = [[1, 2], [2, 3], [4, 2]]
     return model, rng
 
@@ -109,16 +109,16 @@ def test_its_numbers_are_the_packages(name, tab):
         x = np.array([[1, 2, 3, 1, 2, 6]])[:, :length]
     if case.get("masked"):
         mask = np.array([case["masked"]])
-    found = tab.evaluate(
+    answer = tab.evaluate(
         "([file, x, mask]) => plain(model.forward(model.load(file), x, mask))",
         [export.model_file(model), x[0].tolist(), None if mask is None else mask[0].tolist()],
     )
-    close(found["logits"], np.asarray(model(x, mask))[0])
+    close(answer["logits"], np.asarray(model(x, mask))[0])
     if case.get("output") != "mean_squared_error":
-        close(found["probabilities"], model.predict_probabilities(x, mask)[0])
+        close(answer["probabilities"], model.predict_probabilities(x, mask)[0])
     explained = nf.explain(model, x, mask)
-    assert len(found["mixing"]) == len(explained) == 2
-    for layer, expected in zip(found["mixing"], explained, strict=True):
+    assert len(answer["mixing"]) == len(explained) == 2
+    for layer, expected in zip(answer["mixing"], explained, strict=True):
         close(layer["heads"], expected.matrices[0].real)
 
 
@@ -130,11 +130,11 @@ def test_drawn_models_give_the_answer_that_all_other_ways_give(seed, tab):
         parameter.value[...] = parameter.value.astype("float32")
     expected, _ = model.forward(drawn.x[:1], nf.Context(mask=mask))
     for x in (drawn.x, drawn.otherwise):
-        found = tab.evaluate(
+        probabilities = tab.evaluate(
             "([file, x, mask]) => plain(model.forward(model.load(file), x, mask).logits)",
             [export.model_file(model), x[0].tolist(), mask[0].tolist()],
         )
-        close(found, expected[0])
+        close(probabilities, expected[0])
 
 
 def test_float32_models_agree_to_five_digits(tab):
@@ -143,17 +143,17 @@ def test_float32_models_agree_to_five_digits(tab):
     model = nf.SequenceClassifier(config, 10, n_features=8, pooling="flatten", seed=0)
     nf.fit(model, digits.train, epochs=1, lr=3e-3, seed=0, workers=1, progress=False)
     x = digits.test[0][:20]
-    found = tab.evaluate(
+    probabilities = tab.evaluate(
         "([file, x]) => x.map((one) => plain(model.forward(model.load(file), one).probabilities))",
         [export.model_file(model), x.tolist()],
     )
-    np.testing.assert_allclose(found, model.predict_probabilities(x), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(probabilities, model.predict_probabilities(x), rtol=0, atol=1e-5)
 
 
 def test_the_normal_distribution_is_exact_in_both_tails(tab):
     x = np.linspace(-37, 8, 1001)
-    found = tab.evaluate("(x) => x.map(model.normalDistribution)", x.tolist())
-    np.testing.assert_allclose(found, normal_distribution(x), rtol=3e-15, atol=0)
+    values = tab.evaluate("(x) => x.map(model.normalDistribution)", x.tolist())
+    np.testing.assert_allclose(values, normal_distribution(x), rtol=3e-15, atol=0)
 
 
 def test_words_are_those_of_the_tokenizer(tab):
@@ -173,11 +173,11 @@ def test_words_are_those_of_the_tokenizer(tab):
         tokenizer = nf.data.tokenizers.WordTokenizer.train([*texts * 3], lower=lower, ngrams=ngrams)
         unseen = [*texts, "stopping the greatest word"]
         expected = [tokenizer.ids(text, 20) or [tokenizer.unknown_id] for text in unseen]
-        found = tab.evaluate(
+        words = tab.evaluate(
             "([how, names, texts]) => texts.map(spelling.spelling(how, names, 20))",
             [{"lower": lower, "ngrams": ngrams}, tokenizer.vocabulary, unseen],
         )
-        assert found == expected
+        assert words == expected
 
 
 def close(found, expected):

@@ -100,8 +100,8 @@ def test_a_second_page_steers_the_same_run_by_the_keyboard(page, browser, live):
     until(other, lambda: steps(other) > 0)
     other.focus("#pause")
     other.keyboard.press("Enter")
-    for each in (page, other):
-        wait_for(each, "paused")
+    for tab in (page, other):
+        wait_for(tab, "paused")
     assert steps(page) == steps(other) > 0
     other.focus("#tab-train")
     other.keyboard.press("ArrowRight")
@@ -126,14 +126,14 @@ def test_exports_a_page_that_runs_without_the_server(page, browser, tmp_path):
     with page.expect_download() as download:
         page.click("#export")
     download.value.save_as(path := tmp_path / "page.html")
-    alone, asked, wrong = browser.new_page(), [], []
-    alone.on("request", lambda request: asked.append(request.url))
+    alone, requests, wrong = browser.new_page(), [], []
+    alone.on("request", lambda request: requests.append(request.url))
     alone.on("console", lambda line: wrong.append(line.text))
     alone.goto(path.as_uri())
     draw(alone, DIGITS["3"])
     until(alone, lambda: alone.locator("#digit").all_inner_texts() == ["3"])
     alone.close()
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
     assert wrong == []
 
 

@@ -38,7 +38,7 @@ def trained():
         positions="learned",
     )
     model = nf.SequenceClassifier(config, 10, n_features=8, pooling="flatten", seed=0)
-    kept = Keeps()
+    keeps = Keeps()
     nf.fit(
         model,
         digits.train,
@@ -48,10 +48,10 @@ def trained():
         lr=3e-3,
         seed=0,
         workers=1,
-        callbacks=[kept],
+        callbacks=[keeps],
         progress=False,
     )
-    return model, kept.optimizer
+    return model, keeps.optimizer
 
 
 @pytest.fixture(scope="module")
@@ -99,14 +99,14 @@ def test_each_tensor_on_the_way_is_that_of_trace(page, trained, sample):
     (explained,) = nf.explain(model, x)
     mixer = explained.name
     n_boxes = page.locator(".map button").count()
-    seen = set()
+    shown_tensors = set()
     for k in range(n_boxes):
         page.click(f"[data-k='{k}']")
         name, title = page.inner_text(".detail .head code"), page.inner_text(".detail h3")
         of_inputs = page.locator(".flow .inputs .tensor")
         output = page.locator(".flow > .tensor").first
         way = page.inner_text(".detail .head small").split(",")[0]
-        seen.add((name, title, way))
+        shown_tensors.add((name, title, way))
         if title == "A":
             same(output, explained.matrices)
         elif title == "Y":
@@ -131,13 +131,14 @@ def test_each_tensor_on_the_way_is_that_of_trace(page, trained, sample):
                 same(output, backward[name].dx)
         for card in page.locator(".parameter").all():
             weight, gradient = card.locator(".tensor").all()
-            whole = f"{name}.{weight.get_attribute('data-name')}"
-            same(weight, model.parameters()[whole])
-            same(gradient, trace.gradients[whole])
+            parameter = f"{name}.{weight.get_attribute('data-name')}"
+            same(weight, model.parameters()[parameter])
+            same(gradient, trace.gradients[parameter])
         lines = page.locator(".detail pre")
         if name.endswith(WRITTEN_OUT):
             assert lines.inner_text().startswith("def "), (name, way)
-    assert {title for _, title, _ in seen} >= {*"QKVSAYUHF+", "dQ", "dS", "dA", "dY", "logits"}
+    titles = {title for _, title, _ in shown_tensors}
+    assert titles >= {*"QKVSAYUHF+", "dQ", "dS", "dA", "dY", "logits"}
     assert page.locator(".map path").count() > n_boxes  # branches and residual connections
     assert page.locator(".map path.over").count() == 4  # two residual connections, both ways
 
@@ -184,10 +185,10 @@ def test_the_numbers_of_a_weight_are_right(page, trained, sample):
     slider.press("Home")  # the smallest step: digits are lost
     small = number(page.inner_text("#difference"))
     slider.press("End")  # the largest: it misses the curve
-    h, kept = 0.1, float(weight[at])
-    weight[at] = kept + h
+    h, value = 0.1, float(weight[at])
+    weight[at] = value + h
     above = precise.loss_and_gradients(x.astype("float64"), y)[0]
-    weight[at] = kept - h
+    weight[at] = value - h
     below = precise.loss_and_gradients(x.astype("float64"), y)[0]
     large = number(page.inner_text("#difference"))
     assert large == pytest.approx((above - below) / (2 * h), rel=1e-6)

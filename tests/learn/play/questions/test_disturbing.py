@@ -61,14 +61,14 @@ def trained(task, asked, steps=4):
 def test_training_goes_on_bit_for_bit(task):
     name = {"reverse": "source.tokens.weight", "digits": "embed.tokens.weight"}
     weight = {"name": name.get(task, "embed.tokens.weight"), "index": [3, 0]}
-    asked = {
+    questions_by_step = {
         "samples": {"n": 2},
         "step": {"sample": 1},
         "weight": weight,
         "gradcheck": {},
         **OF_TASK[task],
     }
-    left_alone, disturbed = trained(task, {}), trained(task, asked)
+    left_alone, disturbed = trained(task, {}), trained(task, questions_by_step)
     for key, value in left_alone[0].items():
         np.testing.assert_array_equal(disturbed[0][key], value, err_msg=key)
     values, moments = left_alone[1]
@@ -79,9 +79,9 @@ def test_training_goes_on_bit_for_bit(task):
 
 
 def test_all_questions_are_asked_here():
-    asked = {question for each in OF_TASK.values() for question in each}
+    tested = {question for by_task in OF_TASK.values() for question in by_task}
     rest = {"samples", "step", "weight", "gradcheck", "export"}
-    assert asked | rest == set(questions.QUESTIONS)
+    assert tested | rest == set(questions.QUESTIONS)
 
 
 def test_questions_work_on_a_copy(digits):

@@ -23,63 +23,63 @@ def array(tensor):
 
 
 def test_samples_are_those_to_validate_on(digits):
-    found = ask(digits, "samples", start=3, n=2)
+    answer = ask(digits, "samples", start=3, n=2)
     x, y = nf.data.digits().validation
-    assert found["total"] == len(x)
-    assert [each["index"] for each in found["samples"]] == [3, 4]
-    assert [each["label"] for each in found["samples"]] == [str(y[3]), str(y[4])]
-    np.testing.assert_array_equal(array(found["samples"][0]["image"]), x[3])
+    assert answer["total"] == len(x)
+    assert [sample["index"] for sample in answer["samples"]] == [3, 4]
+    assert [sample["label"] for sample in answer["samples"]] == [str(y[3]), str(y[4])]
+    np.testing.assert_array_equal(array(answer["samples"][0]["image"]), x[3])
     again = ask(digits, "samples", start=len(x) - 1, n=2)["samples"]
-    assert [each["index"] for each in again] == [len(x) - 1, 0]
+    assert [sample["index"] for sample in again] == [len(x) - 1, 0]
 
 
 def test_a_step_is_that_of_trace(digits):
-    found = ask(digits, "step", sample=5)
-    x, y = (part[5:6] for part in nf.data.digits().validation)
+    answer = ask(digits, "step", sample=5)
+    x, y = (values[5:6] for values in nf.data.digits().validation)
     trace = nf.trace(digits.training.model, x, labels=y)
-    assert found["loss"] == trace.loss
-    assert found["step"] == digits.training.step
+    assert answer["loss"] == trace.loss
+    assert answer["step"] == digits.training.step
     outputs = {call.name: call.output for call in trace}
     dy = {call.name: call.dy for call in trace.backward}
     dx = {call.name: call.dx for call in trace.backward}
-    explained = {each.name: each.matrices for each in nf.explain(digits.training.model, x)}
-    for box in found["forward"]:
-        whole = outputs[box["layer"]]
+    explained = {entry.name: entry.matrices for entry in nf.explain(digits.training.model, x)}
+    for box in answer["forward"]:
+        matrices = outputs[box["layer"]]
         if box["title"] == "A":
-            whole = explained[box["layer"]]
+            matrices = explained[box["layer"]]
         elif box["title"] in ("S", "Y", "+"):
             continue  # they have a test of their own
-        np.testing.assert_allclose(array(box["output"]), whole[0].real[..., :64], 1e-5, 1e-7)
-        mean = whole.mean(dtype="float64")  # that of float32 rounds as the kernel of BLAS does
+        np.testing.assert_allclose(array(box["output"]), matrices[0].real[..., :64], 1e-5, 1e-7)
+        mean = matrices.mean(dtype="float64")  # that of float32 rounds as the kernel of BLAS does
         assert box["output"]["mean"] == pytest.approx(mean, abs=1e-7)
-        for each in box["parameters"]:
-            gradient = trace.gradients[each["name"]]
+        for entry in box["parameters"]:
+            gradient = trace.gradients[entry["name"]]
             np.testing.assert_array_equal(
-                array(each["gradient"]), gradient[(slice(64),) * gradient.ndim]
+                array(entry["gradient"]), gradient[(slice(64),) * gradient.ndim]
             )
-    for box in found["backward"]:
+    for box in answer["backward"]:
         if box["title"] not in ("dS", "dA", "dY", "d+"):
             np.testing.assert_array_equal(array(box["output"]), dy[box["layer"]][0][..., :64])
             if dx[box["layer"]] is not None:
                 first = box["results"][0]
                 np.testing.assert_array_equal(array(first), dx[box["layer"]][0][..., :64])
-    shapes = {box["node"]: box["output"]["shape"] for box in found["forward"]}
-    assert {box["node"]: box["output"]["shape"] for box in found["backward"]} == shapes
-    named = [p["name"] for box in found["forward"] for p in box["parameters"]]
+    shapes = {box["node"]: box["output"]["shape"] for box in answer["forward"]}
+    assert {box["node"]: box["output"]["shape"] for box in answer["backward"]} == shapes
+    named = [p["name"] for box in answer["forward"] for p in box["parameters"]]
     assert sorted(named) == sorted(digits.training.model.parameters())  # every weight has a box
     logits = digits.training.model(x)
     p = np.sort(F.softmax(logits)[0][0])[::-1]
-    np.testing.assert_allclose([each["p"] for each in found["prediction"]], p, rtol=1e-5)
+    np.testing.assert_allclose([entry["p"] for entry in answer["prediction"]], p, rtol=1e-5)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_the_arrays_inside_attention_are_those_of_the_formulas(norm):
     """Each is computed anew from its neighbours, and the gradients lead to those of the trace."""
     now = begun("digits", 8, mixers=["attention"], norm=norm)
-    found = ask(now, "step", sample=5)
-    y = {box["title"]: array(box["output"]).astype("float64") for box in found["forward"]}
-    dy = {box["title"]: array(box["output"]).astype("float64") for box in found["backward"]}
-    Q, K, V, dY = (F.split_heads(each[None], 2)[0] for each in (y["Q"], y["K"], y["V"], dy["dY"]))
+    answer = ask(now, "step", sample=5)
+    y = {box["title"]: array(box["output"]).astype("float64") for box in answer["forward"]}
+    dy = {box["title"]: array(box["output"]).astype("float64") for box in answer["backward"]}
+    Q, K, V, dY = (F.split_heads(entry[None], 2)[0] for entry in (y["Q"], y["K"], y["V"], dy["dY"]))
     S, scores = F.attention_scores(Q, K)
     A, weights = F.softmax(S)
     Y = F.merge_heads((A @ V)[None])[0]
@@ -92,7 +92,7 @@ def test_the_arrays_inside_attention_are_those_of_the_formulas(norm):
     merged = {f"d{n}": F.merge_heads(g[None])[0] for n, g in zip("QKV", (dQ, dK, dV), strict=True)}
     for name, right in {"dA": dA, "dS": dS, **merged}.items():
         np.testing.assert_allclose(dy[name], right, 1e-3, 1e-6, err_msg=name)
-    inputs = {box["title"]: [each["name"] for each in box["inputs"]] for box in found["forward"]}
+    inputs = {box["title"]: [entry["name"] for entry in box["inputs"]] for box in answer["forward"]}
     assert (inputs["S"], inputs["A"], inputs["Y"]) == (["Q", "K"], ["S"], ["A", "V"])
 
 
@@ -167,20 +167,20 @@ def test_samples_name_the_first_that_the_model_gets_wrong(digits):
 
 
 def test_boxes_show_the_lines_of_functional(digits):
-    found = ask(digits, "step", sample=0)
-    by_title = {box["title"]: box for box in found["forward"] + found["backward"]}
+    answer = ask(digits, "step", sample=0)
+    by_title = {box["title"]: box for box in answer["forward"] + answer["backward"]}
     assert by_title["norm"]["source"] == "npformer/functional/layer_norm.py"
     assert by_title["norm"]["lines"].startswith("def layer_norm(")
     assert by_title["d norm"]["lines"].startswith("def layer_norm_backward(")
     functions = {name: by_title[name]["function"] for name in ("S", "A", "Y", "dS", "dA", "dY")}
     assert [*functions.values()][:3] == ["attention_scores", "softmax", "average"]
     assert functions["dA"] == "softmax_backward"
-    assert [each["name"] for each in by_title["dQ"]["results"]] == ["dx", "dW_Q", "db_Q"]
+    assert [entry["name"] for entry in by_title["dQ"]["results"]] == ["dx", "dW_Q", "db_Q"]
     assert by_title["Q"]["formula"] == "Q = x W_Q + b_Q"
     assert by_title["dQ"]["formula"] == "dx = dQ W_Qᵀ,  dW_Q = xᵀ dQ,  db_Q = Σ dQ"
     assert by_title["Fourier"]["function"] == "fourier_mixing"
     assert by_title["d Fourier"]["function"] == "fourier_mixing_backward"
-    for box in found["forward"] + found["backward"]:
+    for box in answer["forward"] + answer["backward"]:
         assert box["formula"]
         assert box["lines"].startswith("def ")
         assert '"""' not in box["lines"]
@@ -206,7 +206,7 @@ def test_every_mixer_has_lines_of_its_own(mixer):
 )
 @pytest.mark.parametrize("batch", [False, True])
 def test_a_weights_three_gradients_agree(digits, batch, name, index):
-    found = ask(digits, "weight", name=name, index=index, sample=7, batch=batch)
+    answer = ask(digits, "weight", name=name, index=index, sample=7, batch=batch)
     x, y = nf.data.digits(dtype="float64").validation
     rows = slice(0, 8) if batch else slice(7, 8)
     config = dataclasses.replace(digits.training.model.config, dropout=0.0)  # as at evaluation
@@ -215,10 +215,10 @@ def test_a_weights_three_gradients_agree(digits, batch, name, index):
         model.parameters()[key][...] = value
     _, gradients = model.loss_and_gradients(x[rows], y[rows])
     exact = gradients[name][tuple(index)]
-    assert found["value"] == digits.training.model.parameters()[name][tuple(index)]
-    assert found["gradient"] == pytest.approx(exact, rel=1e-9, abs=1e-14)
-    assert found["complex_step"] == pytest.approx(exact, rel=1e-9, abs=1e-14)
-    errors = [abs(each["error"]) for each in found["differences"]]
+    assert answer["value"] == digits.training.model.parameters()[name][tuple(index)]
+    assert answer["gradient"] == pytest.approx(exact, rel=1e-9, abs=1e-14)
+    assert answer["complex_step"] == pytest.approx(exact, rel=1e-9, abs=1e-14)
+    errors = [abs(difference["error"]) for difference in answer["differences"]]
     assert min(errors) < 1e-8 * max(1.0, abs(exact))
     assert errors[0] > 100 * min(errors)  # too small a step: the left side of the V
     assert errors[-1] > 100 * min(errors)  # and the right one
@@ -228,21 +228,21 @@ def test_a_weights_three_gradients_agree(digits, batch, name, index):
     v = 0.999 * moments[f"v.{name}"][tuple(index)] + 0.001 * exact**2
     t = optimizer.steps + 1
     step = -optimizer.current_lr() * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
-    assert found["adam"]["m"] == pytest.approx(m, rel=1e-5)
-    assert found["adam"]["v"] == pytest.approx(v, rel=1e-5)
-    assert found["adam"]["step"] == pytest.approx(step, rel=1e-5)
-    assert found["adam"]["after"] == pytest.approx(found["value"] + step, rel=1e-6)
+    assert answer["adam"]["m"] == pytest.approx(m, rel=1e-5)
+    assert answer["adam"]["v"] == pytest.approx(v, rel=1e-5)
+    assert answer["adam"]["step"] == pytest.approx(step, rel=1e-5)
+    assert answer["adam"]["after"] == pytest.approx(answer["value"] + step, rel=1e-6)
 
 
 def test_a_drawn_digit(digits):
     image = np.random.default_rng(0).random((8, 8))
-    found = ask(digits, "digit", image=image.tolist())
+    answer = ask(digits, "digit", image=image.tolist())
     x = np.asarray(2 * image - 1, "float32")[None]
     expected = digits.training.model.predict_probabilities(x)[0]
-    np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-5)
+    np.testing.assert_allclose(answer["probabilities"], expected, rtol=1e-5)
     matrices = nf.explain(digits.training.model, x)
-    assert [each["layer"] for each in found["mixing"]] == [each.name for each in matrices]
-    for ours, theirs in zip(found["mixing"], matrices, strict=True):
+    assert [entry["layer"] for entry in answer["mixing"]] == [entry.name for entry in matrices]
+    for ours, theirs in zip(answer["mixing"], matrices, strict=True):
         expected = theirs.matrices[0].real.astype("float32").reshape(ours["heads"]["shape"])
         np.testing.assert_allclose(array(ours["heads"]), expected, rtol=1e-5, atol=1e-7)
 
@@ -264,11 +264,11 @@ def test_an_edit_moves_no_earlier_output_of_a_causal_mixer():
 def test_a_sentence():
     now = begun("sentences")
     text = "The food was not good."
-    found = ask(now, "sentence", text=text)
-    assert found["tokens"][:4] == ["the", "food", "was", "not"]
+    answer = ask(now, "sentence", text=text)
+    assert answer["tokens"][:4] == ["the", "food", "was", "not"]
     expected = now.work.estimator.predict_probabilities([text])[0]
-    np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-5)
-    assert found["classes"] == ["negative", "positive"]
+    np.testing.assert_allclose(answer["probabilities"], expected, rtol=1e-5)
+    assert answer["classes"] == ["negative", "positive"]
     assert ask(now, "step", sample=0)["forward"]
     assert len(ask(now, "edit", text=text, position=4, to="bad")["tokens"]) == 6
     with pytest.raises(ValueError, match="to is 'very bad', which is 2 tokens; expected one token"):
@@ -282,15 +282,15 @@ def test_a_token_is_the_one_that_generate_writes():
     writer, prompt = now.work.estimator, "ROMEO:\nI"
     written = ""
     for _ in range(5):
-        found = ask(now, "write", prompt=prompt + written, temperature=0.8, top_p=0.9, seed=3)
+        answer = ask(now, "write", prompt=prompt + written, temperature=0.8, top_p=0.9, seed=3)
         expected = writer.generate(
             prompt + written, 1, temperature=0.8, top_p=0.9, seed=3, cache=False
         )
-        assert found["token"] == expected
-        written += found["token"]
-    kept = [each["p"] for each in found["candidates"] if each["kept"]]
-    assert kept == sorted(kept, reverse=True)
-    assert found["seconds_cached"] > 0 < found["seconds_plain"]
+        assert answer["token"] == expected
+        written += answer["token"]
+    probabilities = [candidate["p"] for candidate in answer["candidates"] if candidate["kept"]]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert answer["seconds_cached"] > 0 < answer["seconds_plain"]
     assert ask(now, "write", prompt="a")["token"]
     with pytest.raises(ValueError, match="prompt is empty"):
         ask(now, "write", prompt="")
@@ -298,15 +298,15 @@ def test_a_token_is_the_one_that_generate_writes():
 
 def test_a_translation_has_three_attentions():
     now = begun("reverse", 5)
-    found = ask(now, "translate", source="hello")
-    assert found["source"] == [*"hello", "end"]
-    letters = "".join(word for word in found["target"] if len(word) == 1)  # without [BEGIN]
+    answer = ask(now, "translate", source="hello")
+    assert answer["source"] == [*"hello", "end"]
+    letters = "".join(word for word in answer["target"] if len(word) == 1)  # without [BEGIN]
     assert letters == now.work.estimator.translate(["hello"])[0]
-    n = len(found["read"])
-    shapes = {part: each[0]["heads"]["shape"] for part, each in found["attentions"].items()}
+    n = len(answer["read"])
+    shapes = {name: boxes[0]["heads"]["shape"] for name, boxes in answer["attentions"].items()}
     assert shapes == {"encoder": [2, 6, 6], "decoder": [2, n, n], "cross": [2, n, 6]}
-    for part in found["attentions"].values():
-        rows = array(part[0]["heads"]).sum(axis=-1)
+    for name in answer["attentions"].values():
+        rows = array(name[0]["heads"]).sum(axis=-1)
         np.testing.assert_allclose(rows, np.ones_like(rows), rtol=1e-5)
 
 

@@ -35,11 +35,11 @@ def _query(now):
 
 
 def test_every_weight_has_a_box_with_its_gradient(now):
-    found = ask(now, "step", sample=2)
-    json.dumps(found, allow_nan=False)
+    answer = ask(now, "step", sample=2)
+    json.dumps(answer, allow_nan=False)
     loss, gradients = _gradients(now)
-    assert found["loss"] == pytest.approx(loss, rel=1e-5)
-    boxed = {p["name"]: p["gradient"] for box in found["forward"] for p in box["parameters"]}
+    assert answer["loss"] == pytest.approx(loss, rel=1e-5)
+    boxed = {p["name"]: p["gradient"] for box in answer["forward"] for p in box["parameters"]}
     assert boxed.keys() == gradients.keys()
     for name, tensor in boxed.items():
         largest = float(np.abs(gradients[name]).max())
@@ -49,30 +49,30 @@ def test_every_weight_has_a_box_with_its_gradient(now):
 
 def test_a_weight_in_three_ways(now):
     name = _query(now)
-    found = ask(now, "weight", name=name, index=[1, 2], sample=2)
+    answer = ask(now, "weight", name=name, index=[1, 2], sample=2)
     _, gradients = _gradients(now)
     scale = float(np.abs(gradients[name]).max())
-    assert found["gradient"] == pytest.approx(gradients[name][1, 2], abs=1e-4 * scale)
-    assert found["complex_step"] == pytest.approx(found["gradient"], rel=1e-8, abs=1e-15)
-    assert found["no_complex_step"] is None
-    best = min(abs(each["error"]) for each in found["differences"])
+    assert answer["gradient"] == pytest.approx(gradients[name][1, 2], abs=1e-4 * scale)
+    assert answer["complex_step"] == pytest.approx(answer["gradient"], rel=1e-8, abs=1e-15)
+    assert answer["no_complex_step"] is None
+    best = min(abs(difference["error"]) for difference in answer["differences"])
     assert best < 1e-8
-    for each in found["differences"]:
-        assert each["error"] == each["value"] - found["gradient"]
+    for difference in answer["differences"]:
+        assert difference["error"] == difference["value"] - answer["gradient"]
 
 
 def test_gradcheck_of_a_healthy_run_passes(now):
-    found = ask(now, "gradcheck")
-    assert found["bug"] == {}
-    assert found["tensors"][0]["name"] == "x"
-    assert all(each["ok"] for each in found["tensors"])
+    answer = ask(now, "gradcheck")
+    assert answer["bug"] == {}
+    assert answer["tensors"][0]["name"] == "x"
+    assert all(tensor["ok"] for tensor in answer["tensors"])
 
 
 def test_the_differences_are_those_of_the_referee(digits):
     """With the referee's size of step, the loss of a float64 model moves as the page says."""
     name, at = "encoder.blocks.1.mixer_norm.gamma", 3
-    found = ask(digits, "weight", name=name, index=[at], sample=1)
-    x, y = (part[1:2] for part in nf.data.digits().validation)
+    answer = ask(digits, "weight", name=name, index=[at], sample=1)
+    x, y = (array[1:2] for array in nf.data.digits().validation)
     model = copy.deepcopy(digits.training.model)
     config = model.config
     double = nf.SequenceClassifier(
@@ -91,17 +91,17 @@ def test_the_differences_are_those_of_the_referee(digits):
         gamma[at] = before + step
         sides.append(loss())
     measured = (sides[0] - sides[1]) / (2.0 * STEP)
-    assert found["gradient"] == pytest.approx(measured, rel=1e-6, abs=1e-10)
-    nearest = min(found["differences"], key=lambda each: abs(np.log(each["h"] / STEP)))
+    assert answer["gradient"] == pytest.approx(measured, rel=1e-6, abs=1e-10)
+    nearest = min(answer["differences"], key=lambda difference: abs(np.log(difference["h"] / STEP)))
     assert nearest["value"] == pytest.approx(measured, rel=1e-6, abs=1e-10)
 
 
 @pytest.mark.parametrize("mixer", nf.MIXERS)
 def test_every_mixer_has_its_complex_step_even_beside_relu(mixer):
     run = begun("digits", 1, mixers=[mixer], activation="relu", d_model=8)
-    found = ask(run, "weight", name="embed.tokens.weight", index=[0, 0])
-    assert found["complex_step"] == pytest.approx(found["gradient"], rel=1e-8, abs=1e-15)
-    assert min(abs(each["error"]) for each in found["differences"]) < 1e-8
+    answer = ask(run, "weight", name="embed.tokens.weight", index=[0, 0])
+    assert answer["complex_step"] == pytest.approx(answer["gradient"], rel=1e-8, abs=1e-15)
+    assert min(abs(difference["error"]) for difference in answer["differences"]) < 1e-8
 
 
 class _Magnitude(nf.layers.ReLU):
@@ -117,11 +117,11 @@ class _Magnitude(nf.layers.ReLU):
 def test_where_a_complex_step_does_not_apply_words_say_so():
     run = begun("digits", 1, activation="relu")
     run.training.model.encoder.blocks[0].feed_forward.activation = _Magnitude()
-    found = ask(run, "weight", name="embed.tokens.weight", index=[0, 0])
-    assert found["complex_step"] is None
-    assert found["no_complex_step"].startswith("The complex step does not apply here: ")
-    assert min(abs(each["error"]) for each in found["differences"]) < 1e-8
-    json.dumps(found, allow_nan=False)
+    answer = ask(run, "weight", name="embed.tokens.weight", index=[0, 0])
+    assert answer["complex_step"] is None
+    assert answer["no_complex_step"].startswith("The complex step does not apply here: ")
+    assert min(abs(difference["error"]) for difference in answer["differences"]) < 1e-8
+    json.dumps(answer, allow_nan=False)
 
 
 @pytest.mark.parametrize("sizes", [("digits", 64), ("text", 64)])
@@ -137,5 +137,5 @@ def test_a_weight_takes_few_forward_passes(sizes):
             return super().forward(x, context)
 
     run.training.model.encoder.__class__ = _Counted
-    found = ask(run, "weight", name=_query(run), index=[0, 0])
-    assert passes == [1] * (2 * len(found["differences"]) + 2)
+    answer = ask(run, "weight", name=_query(run), index=[0, 0])
+    assert passes == [1] * (2 * len(answer["differences"]) + 2)
