@@ -59,18 +59,23 @@ def test_labels_that_differ_are_not_reported(one, other):
         warn_of_alike([one, other])
 
 
-def test_they_are_reported_by_fit_and_named_for_unknown_labels():
+def test_labels_that_look_alike_are_reported_by_fit():
     texts, labels = texts_and_labels(40)
     labels = [{"food": "1", "weather": "0"}[label] for label in labels]
     labels[labels.index("1")] = "1.0"
     with pytest.warns(UserWarning, match="are the same number: one class"):
         small().fit(texts, labels, epochs=1, progress=False)
-    for names, label, words in (
+
+
+@pytest.mark.parametrize(
+    ("names", "label", "words"),
+    [
         (["0", "1"], "1.0", "'1.0' and '1' are the same number"),
         ([0, 1], "1", "'1' and 1 are of different types"),
         (["caf\u00e9", "x"], "cafe\u0301", r"'cafe\\u0301' and 'caf\\xe9' look alike"),
-    ):
-        with pytest.raises(
-            ValueError, match=f"never saw; .*: {words}. Write it as in the training"
-        ):
-            ClassNames(names).numbers([label])
+    ],
+)
+def test_an_unknown_label_is_refused_with_the_class_that_looks_alike(names, label, words):
+    expected = f"never saw; .*: {words}. Write it as in the training"
+    with pytest.raises(ValueError, match=expected):
+        ClassNames(names).numbers([label])

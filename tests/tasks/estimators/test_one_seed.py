@@ -26,7 +26,7 @@ SINGLE = {name: (estimator, data) for name, estimator, data in estimators()}
 
 
 @pytest.mark.processes
-def test_five_processes_train_and_resume_the_same_models(tmp_path):
+def test_five_processes_train_the_same_models(tmp_path):
     pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     digests = {}
     for number in range(PROCESSES):

@@ -20,27 +20,35 @@ def small(**changes):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_arguments_stay_as_they_are_given_and_can_be_set(kind):
+def test_arguments_stay_as_they_are_given(kind):
     config = dict(SIZES)
     estimator = kind(config, seed=3)
     parameters = estimator.get_params()
     assert parameters["config"] is config
     assert parameters["seed"] == 3
     assert estimator.get_params(deep=False) == parameters
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arguments_can_be_set(kind):
+    estimator = kind(dict(SIZES), seed=3)
+    parameters = estimator.get_params()
     assert estimator.set_params(seed=-1, dtype="float64") is estimator
-    assert kind(**estimator.get_params()).get_params() == {
-        **parameters,
-        "seed": -1,
-        "dtype": "float64",
-    }
+    changed = kind(**estimator.get_params())
+    assert changed.get_params() == {**parameters, "seed": -1, "dtype": "float64"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unknown_argument_cannot_be_set(kind):
     with pytest.raises(ValueError, match=r"'sead'.*Did you mean 'seed'"):
-        estimator.set_params(sead=1)
-    if kind is nf.TextWriter:
-        with pytest.raises(ValueError, match="seed is -1"):
-            estimator.fit("a text")
-    else:
-        with pytest.raises(ValueError, match="seed is -1"):
-            estimator.fit(["a", "b"], ["c", "d"])
+        kind().set_params(sead=1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arguments_are_checked_by_fit(kind):
+    data = ["a text"] if kind is nf.TextWriter else [["a", "b"], ["c", "d"]]
+    with pytest.raises(ValueError, match="seed is -1"):
+        kind(dict(SIZES), seed=-1).fit(*data)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,15 +61,33 @@ def test_what_is_learned_is_missing_before(kind):
     assert not hasattr(estimator, "models_")
 
 
-def test_fit_returns_the_classifier_and_keeps_what_it_learned():
+@pytest.fixture(scope="module")
+def few_trained():
+    """Return a classifier that was trained briefly."""
+    classifier = small()
+    assert classifier.fit(*texts_and_labels(40), **FEW) is classifier
+    return classifier
+
+
+def test_a_classifier_keeps_what_it_learned(few_trained):
+    assert few_trained.classes_.tolist() == ["food", "weather"]
+    assert len(few_trained.history_.train_loss) == 3
+
+
+def test_fit_changes_no_argument(few_trained):
+    assert few_trained.get_params() == small().get_params()
+
+
+def test_predict_proba_predicts_probabilities(few_trained):
+    texts, _ = texts_and_labels(40)
+    probabilities = few_trained.predict_probabilities(texts)
+    np.testing.assert_array_equal(few_trained.predict_proba(texts), probabilities)
+
+
+def test_the_score_is_the_accuracy(few_trained):
     texts, labels = texts_and_labels(40)
-    one = small()
-    assert one.fit(texts, labels, **FEW) is one
-    assert one.classes_.tolist() == ["food", "weather"]
-    assert len(one.history_.train_loss) == 3
-    assert one.get_params() == small().get_params()
-    np.testing.assert_array_equal(one.predict_proba(texts), one.predict_probabilities(texts))
-    assert one.score(texts, labels) == (one.predict(texts) == np.array(labels)).mean()
+    accuracy = (few_trained.predict(texts) == np.array(labels)).mean()
+    assert few_trained.score(texts, labels) == accuracy
 
 
 def test_writers_are_scored():
@@ -74,34 +100,65 @@ def test_writers_are_scored():
     assert translator.predict(sources[:2]) == translator.translate(sources[:2])
 
 
-def test_scikit_learn_clones_searches_and_validates_them():
-    pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
-    from sklearn.base import clone, is_classifier
-    from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
+@pytest.fixture
+def sklearn():
+    return pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
+
+
+def test_scikit_learn_takes_a_classifier_for_one(sklearn):
+    assert sklearn.base.is_classifier(small())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scikit_learn_clones_estimators(sklearn, kind):
+    assert isinstance(sklearn.base.clone(kind()), Estimator)
+
+
+def test_a_clone_is_not_trained(sklearn, few_trained):
+    assert not hasattr(sklearn.base.clone(few_trained), "models_")
+
+
+def test_a_clone_trains_to_the_same(sklearn, few_trained):
+    texts, labels = texts_and_labels(40)
+    copy = sklearn.base.clone(few_trained).fit(texts, labels, **FEW)
+    np.testing.assert_array_equal(copy.predict_proba(texts), few_trained.predict_proba(texts))
+
+
+def test_scikit_learn_validates_text_classifiers(sklearn):
+    from sklearn.model_selection import cross_val_predict, cross_val_score
 
     texts, labels = texts_and_labels(40)
-    one = small().fit(texts, labels, **FEW)
-    assert is_classifier(one)
-    assert all(isinstance(clone(kind()), Estimator) for kind in KINDS)
-    copy = clone(one)
-    assert not hasattr(copy, "models_")
-    again = copy.fit(texts, labels, **FEW)
-    np.testing.assert_array_equal(again.predict_proba(texts), one.predict_proba(texts))
     assert cross_val_score(small(), texts, labels, cv=2, params=FEW).mean() > 0.5
     shares = cross_val_predict(small(), texts, labels, cv=2, method="predict_proba", params=FEW)
     assert shares.shape == (40, 2)
+
+
+def test_scikit_learn_validates_series_classifiers(sklearn):
+    from sklearn.model_selection import cross_val_score
+
+    series = np.random.default_rng(0).normal(size=(40, 5)) + np.arange(40)[:, None] % 2
+    classifier = nf.SeriesClassifier(SIZES, members=1)
+    assert cross_val_score(classifier, series, np.arange(40) % 2, cv=2, params=FEW).shape == (2,)
+
+
+def test_scikit_learn_searches_arguments(sklearn):
+    from sklearn.model_selection import GridSearchCV
+
+    texts, labels = texts_and_labels(40)
     grid = {"config": [SIZES, {**SIZES, "mixer": "fourier"}], "wide": [True, False]}
     search = GridSearchCV(small(), grid, cv=2, error_score="raise").fit(texts, labels, **FEW)
     assert set(search.best_params_) == set(grid)
     assert search.predict(texts).shape == (40,)
+
+
+def test_a_classifier_ends_a_pipeline(sklearn):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    texts, labels = texts_and_labels(40)
     pipeline = make_pipeline(FunctionTransformer(list), small())
     pipeline.fit(texts, labels, **{f"textclassifier__{name}": v for name, v in FEW.items()})
     assert pipeline.score(texts, labels) > 0.5
-    series = np.random.default_rng(0).normal(size=(40, 5)) + np.arange(40)[:, None] % 2
-    of_series = nf.SeriesClassifier(SIZES, members=1)
-    assert cross_val_score(of_series, series, np.arange(40) % 2, cv=2, params=FEW).shape == (2,)
 
 
 def test_it_imports_no_scikit_learn():

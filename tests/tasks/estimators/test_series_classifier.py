@@ -57,15 +57,24 @@ def test_it_comes_back_from_its_file(trained, tmp_path):
     assert isinstance(back, nf.SeriesClassifier)
 
 
-def test_one_feature_and_whole_arrays():
+@pytest.fixture(scope="module")
+def of_one_feature():
+    """Return a classifier of series of one feature, and its series."""
     x = np.random.default_rng(0).normal(size=(40, 6)) + np.arange(40)[:, None] % 2
-    classifier = nf.SeriesClassifier(SIZES, members=1).fit(
-        x, np.arange(40) % 2, **QUICK | {"epochs": 1}
-    )
+    options = QUICK | {"epochs": 1}
+    return nf.SeriesClassifier(SIZES, members=1).fit(x, np.arange(40) % 2, **options), x
+
+
+def test_an_array_of_two_axes_has_one_feature(of_one_feature):
+    classifier, x = of_one_feature
     assert classifier.model.n_features == 1
     assert classifier.predict(x[..., None]).shape == (40,)
+
+
+def test_a_row_of_a_data_frame_is_a_series(of_one_feature):
+    classifier, x = of_one_feature
     pandas = pytest.importorskip("pandas", reason=NEEDS["pandas"])
-    frame = pandas.DataFrame(x, columns=[f"t{i}" for i in range(6)])  # a series a row
+    frame = pandas.DataFrame(x, columns=[f"t{i}" for i in range(6)])
     np.testing.assert_array_equal(classifier.predict_proba(frame), classifier.predict_proba(x))
 
 

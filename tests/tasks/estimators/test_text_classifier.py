@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.data.tokenizers import WordTokenizer
+from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import NotTrainedError, defaults
 from tests.needs import NEEDS
 from tests.tasks.estimators.conftest import QUICK, SIZES, texts_and_labels
@@ -14,16 +15,29 @@ def small(**more):
     return nf.TextClassifier(SIZES, **{"members": 1, "ngrams": 0, **more})
 
 
-def test_it_learns_and_answers_with_labels(classifier):
-    texts, labels = texts_and_labels(seed=1)
+def test_it_learns(classifier):
+    assert classifier.evaluate(*texts_and_labels(seed=1)).accuracy > 0.95
+
+
+def test_it_answers_with_labels(classifier):
     assert classifier.classes_.tolist() == ["food", "weather"]
     assert classifier.predict(["soup and bread", "snow"]).tolist() == ["food", "weather"]
-    scores = classifier.evaluate(texts, labels)
-    assert scores.accuracy > 0.95
+
+
+def test_its_accuracy_is_that_of_its_answers(classifier):
+    texts, labels = texts_and_labels(seed=1)
+    accuracy = (classifier.predict(texts) == np.array(labels)).mean()
+    assert classifier.evaluate(texts, labels).accuracy == accuracy
+
+
+def test_probabilities_sum_to_1(classifier):
+    texts, _ = texts_and_labels(seed=1)
     probabilities = classifier.predict_probabilities(texts)
     assert probabilities.shape == (120, 2)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
-    assert (classifier.predict(texts) == np.array(labels)).mean() == scores.accuracy
+
+
+def test_without_texts_there_are_no_probabilities(classifier):
     assert classifier.predict_probabilities([]).shape == (0, 2)
 
 
@@ -110,47 +124,65 @@ def test_what_is_not_said_depends_on_the_texts():
     assert defaults.training("text", 2)["epochs"] == 100
 
 
-@pytest.mark.parametrize("tokenizer", ["word", "wordpiece", "bpe"])
-def test_every_tokenizer_trains_and_is_saved(tmp_path, tokenizer):
+@pytest.fixture(scope="module", params=["word", "wordpiece", "bpe"])
+def tokenizing(request):
+    """Return a classifier that was trained with a tokenizer."""
+    tokenizer = request.param
     if tokenizer != "word":
         pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
-    texts, labels = texts_and_labels()
     vocab_size = None if tokenizer == "word" else 400
-    classifier = small(tokenizer=tokenizer, vocab_size=vocab_size).fit(texts, labels, **QUICK)
-    assert classifier.evaluate(texts, labels).accuracy > 0.9
-    nf.save(classifier, tmp_path / "model.safetensors", notes={"from": "a test"})
-    back = nf.load(tmp_path / "model.safetensors")
-    assert back.predict(texts).tolist() == classifier.predict(texts).tolist()
+    classifier = small(tokenizer=tokenizer, vocab_size=vocab_size)
+    return classifier.fit(*texts_and_labels(), **QUICK)
+
+
+def test_it_learns_with_every_tokenizer(tokenizing):
+    assert tokenizing.evaluate(*texts_and_labels()).accuracy > 0.9
+
+
+def test_every_tokenizer_is_saved(tokenizing, tmp_path):
+    texts, _ = texts_and_labels()
+    nf.save(tokenizing, tmp_path / "model.safetensors")
+    loaded = nf.load(tmp_path / "model.safetensors")
+    assert loaded.predict(texts).tolist() == tokenizing.predict(texts).tolist()
+
+
+def test_notes_are_saved_with_every_tokenizer(tokenizing, tmp_path):
+    nf.save(tokenizing, tmp_path / "model.safetensors", notes={"from": "a test"})
     assert nf.read_notes(tmp_path / "model.safetensors") == {"from": "a test"}
 
 
-def test_whole_configurations_tokenizers_and_other_mixers():
-    data = texts_and_labels(40)
+def test_it_takes_a_configuration_with_a_tokenizer():
     config = nf.EncoderConfig(**SIZES, max_len=8, mixer="fourier", padding="per_length")
     tokenizer = WordTokenizer(["rain", "soup"])
-    brief = QUICK | {"epochs": 1}
     classifier = nf.TextClassifier(config, tokenizer=tokenizer, pooling="first", members=1)
-    classifier.fit(*data, **brief)
+    classifier.fit(*texts_and_labels(40), **QUICK | {"epochs": 1})
     assert classifier.model.config == config
     assert classifier.tokenizer_ is tokenizer
     assert classifier.model.pooling == "first"
-    named = nf.TextClassifier({"mixer": "dense_synthesizer", **SIZES}, members=1)
-    named.fit(*data, **brief)
-    assert named.model.config.mixer == "dense_synthesizer"
 
 
-def test_labels_may_be_numbers_and_truth_values():
+def test_it_takes_a_mixer_by_name():
+    classifier = nf.TextClassifier({"mixer": "dense_synthesizer", **SIZES}, members=1)
+    classifier.fit(*texts_and_labels(40), **QUICK | {"epochs": 1})
+    assert classifier.model.config.mixer == "dense_synthesizer"
+
+
+def test_labels_may_be_numbers():
     texts, labels = texts_and_labels(40)
-    brief = QUICK | {"epochs": 1}
     numbers = np.array([5 if label == "food" else -2 for label in labels])
-    with_numbers = small().fit(np.array(texts), numbers, **brief)
-    assert with_numbers.classes_.tolist() == [-2, 5]
-    assert with_numbers.predict(texts).dtype.kind == "i"
-    truth = small().fit(texts, [label == "food" for label in labels], **brief)
-    assert truth.classes_.tolist() == [False, True]
+    classifier = small().fit(np.array(texts), numbers, **QUICK | {"epochs": 1})
+    assert classifier.classes_.tolist() == [-2, 5]
+    assert classifier.predict(texts).dtype.kind == "i"
 
 
-def test_a_long_text_is_cut_and_that_is_said_once():
+def test_labels_may_be_truth_values():
+    texts, labels = texts_and_labels(40)
+    truth_values = [label == "food" for label in labels]
+    classifier = small().fit(texts, truth_values, **QUICK | {"epochs": 1})
+    assert classifier.classes_.tolist() == [False, True]
+
+
+def test_one_warning_tells_that_long_texts_are_cut():
     texts, labels = texts_and_labels(40)
     classifier = small(max_len=4)
     with pytest.warns(UserWarning, match=r"more than 4 tokens, .*, when you pretrain"):
@@ -231,11 +263,15 @@ def test_mistakes_are_explained(call, error, words):
         call()
 
 
-def test_a_weight_for_each_label_and_a_doubt_about_labels_that_rarely_repeat():
+def test_weights_of_classes_are_given_by_label():
     texts, labels = texts_and_labels(12)
     weights = {"weather": 1.0, "food": 3.0}
     classifier = small().fit(texts, labels, **QUICK | {"epochs": 1}, class_weight=weights)
     assert classifier.settings_["class_weight"] == {0: 3.0, 1: 1.0}
+
+
+def test_labels_that_rarely_repeat_are_reported():
+    texts, labels = texts_and_labels(12)
     rare_labels = [f"{label} {i // 2}" for i, label in enumerate(labels)]
     with pytest.warns(UserWarning, match="there are 12 different labels for 12 samples"):
         small().fit(texts, rare_labels, **QUICK | {"epochs": 1, "validation": None})
@@ -267,21 +303,33 @@ def test_a_file_without_its_history(classifier, tmp_path):
         nf.load(tmp_path / "model").history_  # noqa: B018
 
 
-def test_words_and_pairs_give_a_second_answer(classifier, tmp_path):
-    from npformer.models.trainable import WideSequenceClassifier
+@pytest.fixture(scope="module")
+def narrow():
+    """Return a classifier without a model of words."""
+    return small(wide=False).fit(*texts_and_labels(40), **QUICK)
 
+
+def test_pairs_of_words_give_a_second_answer(classifier):
     assert isinstance(classifier.model, WideSequenceClassifier)
     assert classifier.model.wide.n_pairs > 0
-    alone = small(wide=False).fit(*texts_and_labels(40), **QUICK)
-    assert not isinstance(alone.model, WideSequenceClassifier)
-    texts, labels = texts_and_labels(20)
-    classifier.report(texts, labels, tmp_path / "wide.html")
-    alone.report(texts, labels, tmp_path / "alone.html")
-    page = (tmp_path / "wide.html").read_text("utf-8")
+
+
+def test_words_can_be_left_out(narrow):
+    assert not isinstance(narrow.model, WideSequenceClassifier)
+
+
+def test_a_report_shows_the_weights_of_words(classifier, tmp_path):
+    classifier.report(*texts_and_labels(20), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
     assert "<h2>Words</h2>" in page
     assert "calibration error" in page
     assert 'href="#words"' in page
-    assert "words" not in (tmp_path / "alone.html").read_text("utf-8").partition("</nav>")[0]
+
+
+def test_without_words_a_report_has_no_section_of_words(narrow, tmp_path):
+    narrow.report(*texts_and_labels(20), tmp_path / "report.html")
+    navigation = (tmp_path / "report.html").read_text("utf-8").partition("</nav>")[0]
+    assert "words" not in navigation
 
 
 def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):

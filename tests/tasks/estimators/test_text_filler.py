@@ -34,18 +34,27 @@ def test_a_long_text_becomes_several_rows(filler):
     assert ids[mask].tolist() == filler.tokenizer_.ids("bread soup " * 8 + "rain")
 
 
-def test_a_classifier_begins_with_its_tables_and_blocks(filler, tmp_path):
+@pytest.fixture
+def pretrained(filler, tmp_path):
+    """Return a folder with the model of the filler."""
     nf.save(filler, tmp_path / "model.safetensors")
-    frozen = nf.TextClassifier(pretrained=tmp_path, freeze=["embed.*", "encoder.*"])
+    return tmp_path
+
+
+def test_a_classifier_begins_with_the_weights_of_a_filler(filler, pretrained):
+    frozen = nf.TextClassifier(pretrained=pretrained, freeze=["embed.*", "encoder.*"])
     frozen.fit(TEXTS, LABELS, **BRIEF)
-    pretrained = filler.model.parameters()
-    after = {name: p.value for name, p in frozen.model.named_parameters().items()}
-    shared_names = [name for name in after if name in pretrained]
+    expected = filler.model.parameters()
+    weights = {name: p.value for name, p in frozen.model.named_parameters().items()}
+    shared_names = [name for name in weights if name in expected]
     assert {name.partition(".")[0] for name in shared_names} == {"embed", "encoder"}
     for name in shared_names:
-        np.testing.assert_array_equal(after[name], pretrained[name])
+        np.testing.assert_array_equal(weights[name], expected[name])
     assert frozen.tokenizer_.to_dict() == filler.tokenizer_.to_dict()
-    tuned = nf.TextClassifier(pretrained=tmp_path).fit(TEXTS, LABELS, **BRIEF)
+
+
+def test_a_pretrained_classifier_learns_with_layer_decay(pretrained):
+    tuned = nf.TextClassifier(pretrained=pretrained).fit(TEXTS, LABELS, **BRIEF)
     assert tuned.settings_["layer_decay"] < 1.0
     assert tuned.score(TEXTS, LABELS) > 0.9
 

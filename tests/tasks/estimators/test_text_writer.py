@@ -73,12 +73,18 @@ def test_nats_are_the_mean_loss_of_a_character(trained):
     assert scores.perplexity == pytest.approx(math.exp(scores.nats))
 
 
-def test_it_learns_and_writes(trained):
+def test_it_learns(trained):
     losses = trained.history_.validation_loss
     assert losses[-1] < losses[0]
+
+
+def test_it_writes_as_it_streams(trained):
     text = trained.generate("the ", 40, temperature=0)
     assert text == "".join(trained.stream("the ", 40, temperature=0))
     assert len(text) == 40
+
+
+def test_one_seed_writes_one_text(trained):
     assert trained.generate("a", 10, seed=1) == trained.generate("a", 10, seed=1)
 
 

@@ -99,48 +99,77 @@ def test_an_image_is_shown_with_its_tokens_as_rows(shown):
     assert colours[1].tolist() == [255, 255, 255]
 
 
-def test_confusions_and_worst_mistakes_are_right(small_model, token_batch, shown):
+CLASS_NAMES = ["low", "middle", "high"]
+
+
+@pytest.fixture
+def named_page(small_model, token_batch, shown):
+    """Return the page of a model with names of classes, and its probabilities."""
     ids, labels, mask = token_batch
     model = small_model()
-    page = shown(model, ids, labels, mask, class_names=["low", "middle", "high"])
     logits = model(ids, mask)
-    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    losses, predicted = -np.log(p[np.arange(8), labels]), p.argmax(axis=1)
-    (rows,) = page.table_after("", "low", "middle", "high")
+    probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    return shown(model, ids, labels, mask, class_names=CLASS_NAMES), probabilities
+
+
+def test_confusions_are_counted(named_page, token_batch):
+    page, p = named_page
+    _, labels, _ = token_batch
+    (rows,) = page.table_after("", *CLASS_NAMES)
     confusions = [[int(cell.replace("·", "0")) for cell in row[1:]] for row in rows]
     expected = np.zeros((3, 3), int)
-    np.add.at(expected, (labels, predicted), 1)
+    np.add.at(expected, (labels, p.argmax(axis=1)), 1)
     np.testing.assert_array_equal(confusions, expected)
     colours = [a["style"].partition("rgba(")[2][:3] for a in page.of("b") if "style" in a]
     of_counts = ["33," if i == j else "214" for i, j in np.argwhere(expected)]
     assert colours == [colour[:3] for colour in of_counts]  # blue where label and prediction agree
-    worst = [line for line in page.text.splitlines() if line.startswith("sample ")]
-    order = [i for i in np.argsort(-losses) if predicted[i] != labels[i]]
-    names = ["low", "middle", "high"]
-    predictions = [
-        f"sample {i}; label {names[labels[i]]}; predicted {names[predicted[i]]}" for i in order
+
+
+def test_mistakes_are_listed_from_the_worst_on(named_page, token_batch):
+    page, p = named_page
+    _, labels, _ = token_batch
+    losses = -np.log(p[np.arange(8), labels])
+    predicted = p.argmax(axis=1)
+    mistakes = [i for i in np.argsort(-losses) if predicted[i] != labels[i]]
+    expected = [
+        f"sample {i}; label {CLASS_NAMES[labels[i]]}; predicted {CLASS_NAMES[predicted[i]]} "
+        f"(p {p[i].max():.2f}), wrong, loss {losses[i]:.3g}"
+        for i in mistakes
     ]
-    certainties = [f"(p {p[i].max():.2f}), wrong, loss {losses[i]:.3g}" for i in order]
-    assert worst == [f"{one} {other}" for one, other in zip(predictions, certainties, strict=True)]
+    assert [line for line in page.text.splitlines() if line.startswith("sample ")] == expected
 
 
-def test_tensors_and_gradients_are_those_of_the_chosen_samples(small_model, token_batch, shown):
+CHOSEN = [1, 6]
+
+
+@pytest.fixture
+def chosen_page(small_model, token_batch, shown):
+    """Return a model, the samples that its page shows, and the page."""
     ids, labels, mask = token_batch
-    model, chosen = small_model(), [1, 6]
-    page = shown(model, ids, labels, mask, samples=chosen)
-    traced = nf.trace(model, ids[chosen], mask[chosen], labels=labels[chosen])
+    model = small_model()
+    page = shown(model, ids, labels, mask, samples=CHOSEN)
+    return model, (ids[CHOSEN], labels[CHOSEN], mask[CHOSEN]), page
+
+
+def test_tensors_are_those_of_the_chosen_samples(chosen_page):
+    model, (ids, labels, mask), page = chosen_page
+    trace = nf.trace(model, ids, mask, labels=labels)
     (forward,) = page.table_after(*TENSORS)
-    assert len(forward) == len(traced)
-    for row, call in zip(forward, traced, strict=True):
+    assert len(forward) == len(trace)
+    for row, call in zip(forward, trace, strict=True):
         name, kind = row[0].split(" ")
         assert call.name.endswith(name) or name == "model"
         assert kind == type(call.layer).__name__
         assert row[1] == str(tuple(call.output.shape))
         assert row[4] == f"{call.bytes_cached:,}"
     backward = next(rows for rows in page.table_after(*TENSORS[:4]) if len(rows[0]) == 4)
-    assert len(backward) == len(traced.backward)
+    assert len(backward) == len(trace.backward)
+
+
+def test_gradients_are_those_of_the_chosen_samples(chosen_page):
+    model, batch, page = chosen_page
     with nf.use_kernels(False):
-        _, gradients = model.loss_and_gradients(ids[chosen], labels[chosen], mask[chosen])
+        _, gradients = model.loss_and_gradients(*batch)
     (rows,) = page.table_after("parameter", "shape")
     assert [row[0] for row in rows] == list(gradients)
     for row, gradient in zip(rows, gradients.values(), strict=True):
@@ -179,17 +208,26 @@ def test_of_wrong_tokens_both_labels_are_shown(small_model, token_batch, shown):
     assert "x, not z" in page.text
 
 
-def test_it_begins_with_what_is_given_and_names_samples(small_model, token_batch, shown):
+def test_it_begins_with_the_opening(small_model, token_batch, shown):
     ids, labels, mask = token_batch
     opening = ["In short.", [["class", "F1"], ["a <b>", "0.5"]]]
-    names = [f"text number {i}, " + "word " * 100 for i in range(len(ids))]
-    page = shown(small_model(), ids, labels, mask, opening=opening, samples=[1], sample_names=names)
+    page = shown(small_model(), ids, labels, mask, opening=opening, samples=[1])
     assert page.tables[0] == [["class", "F1"], ["a <b>", "0.5"]]
     assert page.text.index("In short.") < page.text.index("Models")
+
+
+def test_without_an_opening_there_are_no_results(small_model, token_batch, shown):
+    ids, labels, mask = token_batch
     assert "Results" not in shown(small_model(), ids, labels, mask).text
+
+
+def test_a_sample_is_named_by_the_beginning_of_its_text(small_model, token_batch, shown):
+    ids, labels, mask = token_batch
+    names = [f"text number {i}, " + "word " * 100 for i in range(len(ids))]
+    page = shown(small_model(), ids, labels, mask, samples=[1], sample_names=names)
     assert "text number 1, word" in page.text
     assert "…" in page.text
-    assert names[1] not in page.text  # only its beginning
+    assert names[1] not in page.text
 
 
 def test_padding_behind_a_sample_is_not_shown(small_model, shown):
@@ -246,7 +284,7 @@ def test_pieces_of_words_are_explained(small_model, shown, token, words):
     assert ("Tokens: " in page.text) == (words is not None)
 
 
-def test_of_mistakes_the_texts_are_shown_and_not_their_tokens(small_model, token_batch, shown):
+def test_mistakes_are_shown_as_texts(small_model, token_batch, shown):
     ids, labels, mask = token_batch
     model = small_model()
     labels = (model.predict(ids, mask) + 1) % 3  # every prediction is wrong
@@ -284,7 +322,7 @@ def test_a_report_on_long_sequences_is_small(rng, tmp_path, length, at_least):
     assert page.table_after("label", "predicted", "how often")
 
 
-def test_too_many_heads_are_left_out_and_that_is_said(rng, shown):
+def test_a_note_tells_how_many_heads_are_left_out(rng, shown):
     config = nf.EncoderConfig(d_model=64, n_layers=2, n_heads=64, d_ff=8, max_len=4)
     model = nf.SequenceClassifier(config, 3, vocab_size=9)
     x, y = rng.integers(0, 9, (16, 4)), rng.integers(0, 3, 16)

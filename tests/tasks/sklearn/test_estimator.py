@@ -51,17 +51,20 @@ def test_series(small, series, mixer):
     np.testing.assert_allclose(np.exp(classifier.predict_log_proba(x)), p)
 
 
-def test_series_are_scaled_by_mean_and_deviation_of_the_part_to_train_on(small, rng):
+def test_series_are_scaled_by_what_is_trained_on(small, rng):
     x, y = rng.normal(5.0, [1.0, 100.0, 0.0], (100, 3)), np.arange(100) % 2
     train, _ = parts_of(y)
     for early_stopping, rows in ((True, train), (False, np.arange(100))):
         reader = small(early_stopping=early_stopping).fit(x, y).reader_
         np.testing.assert_allclose(reader.mean, x[rows].mean(axis=0))
-        np.testing.assert_allclose(
-            reader.deviation, [*x[rows, :2].std(axis=0), 1.0]
-        )  # one is constant
-        read, _ = reader.read(x[rows])
-        np.testing.assert_allclose(read[:, :2, 0].std(axis=0), 1.0, rtol=1e-5)
+        deviations = [*x[rows, :2].std(axis=0), 1.0]  # one is constant
+        np.testing.assert_allclose(reader.deviation, deviations)
+        scaled, _ = reader.read(x[rows])
+        np.testing.assert_allclose(scaled[:, :2, 0].std(axis=0), 1.0, rtol=1e-5)
+
+
+def test_series_can_be_left_as_they_are(small, rng):
+    x, y = rng.normal(5.0, [1.0, 100.0, 0.0], (100, 3)), np.arange(100) % 2
     raw, _ = small(scale=False).fit(x, y).reader_.read(x)
     np.testing.assert_allclose(raw[:, :, 0], x, rtol=1e-6)
 
@@ -86,7 +89,7 @@ def test_series_of_several_lengths(small, series, mixer):
     np.testing.assert_array_equal(classifier.predict_proba(as_objects), together)
 
 
-def test_ids_of_several_lengths_and_ids_of_padding_are_the_same(small, ids):
+def test_rows_of_several_lengths_are_padded(small, ids):
     x, y = ids
     lengths = 3 + np.arange(len(x)) % 4
     ragged = [row[:n] for row, n in zip(x, lengths, strict=True)]
@@ -170,10 +173,15 @@ def test_partial_fit_says_what_is_wrong_with_classes(small, series, arguments, m
         small().partial_fit(*series, **arguments)
 
 
-def test_partial_fit_takes_one_class_at_a_time_and_keeps_its_classes(small, series):
+def test_partial_fit_takes_one_class_at_a_time(small, series):
     x, y = series
     classifier = small().partial_fit(x[y == 0], y[y == 0], classes=[0, 1])
     assert classifier.predict_proba(x).shape == (120, 2)
+
+
+def test_partial_fit_keeps_its_classes(small, series):
+    x, y = series
+    classifier = small().partial_fit(x[y == 0], y[y == 0], classes=[0, 1])
     with pytest.raises(ValueError, match="those of the first call"):
         classifier.partial_fit(x, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"classes \[2\]"):

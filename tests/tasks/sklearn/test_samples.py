@@ -89,7 +89,7 @@ def test_the_kind_of_inputs_is_found(x, kind):
         (FLOATS, {"tol": -1.0}, "tol"),
     ],
 )
-def test_an_error_says_what_came_and_what_was_expected(small, x, changes, match):
+def test_wrong_samples_are_refused(small, x, changes, match):
     with pytest.raises((ValueError, TypeError), match=match):
         small(**changes).fit(x, Y)
 
@@ -131,7 +131,7 @@ def test_an_error_says_what_is_wrong_with_y_or_weights(small, y, weights, match)
         (["a text"] * 4 + ["another"] * 4, IDS, "holds no strings"),
     ],
 )
-def test_what_is_predicted_must_be_of_the_kind_and_size_of_the_training(small, train, other, match):
+def test_samples_unlike_those_of_the_training_are_refused(small, train, other, match):
     classifier = small(max_iter=1).fit(train, Y)
     with pytest.raises(ValueError, match=match):
         classifier.predict(other)

@@ -32,14 +32,24 @@ def table(rng):
     return x, np.where(x[:, 0] - x[:, 1] > 0, "yes", "no")
 
 
-def test_in_a_pipeline_and_in_cross_validation(small, table):
-    x, y = table
-    pipeline = make_pipeline(StandardScaler(), small(max_iter=60))
-    assert cross_val_score(pipeline, x, y, cv=3).mean() > 0.75
-    pipeline.set_params(encoderclassifier__max_iter=3)
-    assert cross_val_predict(pipeline, x, y, cv=2, method="predict_proba").shape == (90, 2)
+@pytest.fixture
+def pipeline(small):
+    return make_pipeline(StandardScaler(), small(max_iter=3))
+
+
+def test_a_pipeline_is_cross_validated(pipeline, table):
+    pipeline.set_params(encoderclassifier__max_iter=60)
+    assert cross_val_score(pipeline, *table, cv=3).mean() > 0.75
+
+
+def test_a_pipeline_gives_probabilities_in_cross_validation(pipeline, table):
+    p = cross_val_predict(pipeline, *table, cv=2, method="predict_proba")
+    assert p.shape == (90, 2)
+
+
+def test_a_pipeline_is_scored_by_several_metrics(pipeline, table):
     scoring = ["accuracy", "roc_auc", "neg_log_loss", "f1_macro"]
-    scores = cross_validate(pipeline, x, y, cv=2, scoring=scoring)
+    scores = cross_validate(pipeline, *table, cv=2, scoring=scoring)
     assert all(np.isfinite(scores[f"test_{name}"]).all() for name in scoring)
 
 
@@ -70,20 +80,34 @@ def test_a_search_in_processes(small, table):
     assert 0.0 <= search.fit(*table).best_score_ <= 1.0
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_clone_trains_to_the_same_and_a_pickle_predicts_the_same(small, table, tmp_path, dtype):
+@pytest.fixture(params=["float32", "float64"])
+def fitted(request, small, table):
+    return small(dtype=request.param, early_stopping=True).fit(*table)
+
+
+def test_a_clone_is_not_trained(fitted):
+    assert not hasattr(clone(fitted), "model_")
+
+
+def test_a_clone_trains_to_the_same(fitted, table):
     x, y = table
-    classifier = small(dtype=dtype, early_stopping=True).fit(x, y)
-    p = classifier.predict_proba(x)
-    np.testing.assert_array_equal(clone(classifier).fit(x, y).predict_proba(x), p)
-    assert not hasattr(clone(classifier), "model_")
-    again = pickle.loads(pickle.dumps(classifier))
-    np.testing.assert_array_equal(again.predict_proba(x), p)
-    joblib.dump(classifier, tmp_path / "classifier.joblib")
+    again = clone(fitted).fit(x, y)
+    np.testing.assert_array_equal(again.predict_proba(x), fitted.predict_proba(x))
+
+
+def test_a_pickle_predicts_the_same(fitted, table):
+    x, _ = table
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(x), fitted.predict_proba(x))
+
+
+def test_a_file_of_joblib_predicts_the_same(fitted, table, tmp_path):
+    x, _ = table
+    joblib.dump(fitted, tmp_path / "classifier.joblib")
     again = joblib.load(tmp_path / "classifier.joblib")
-    np.testing.assert_array_equal(again.predict_proba(x), p)
-    assert again.get_params() == classifier.get_params()
-    assert again.loss_curve_ == classifier.loss_curve_
+    np.testing.assert_array_equal(again.predict_proba(x), fitted.predict_proba(x))
+    assert again.get_params() == fitted.get_params()
+    assert again.loss_curve_ == fitted.loss_curve_
 
 
 def test_frames_keep_their_names(small, table):

@@ -65,37 +65,69 @@ def test_a_series_a_row_is_known_by_its_heading(tmp_path, heading, given, expect
     assert (task.kind, task.label, task.features) == expected
 
 
-def test_a_series_a_row_is_read_with_and_without_labels(tmp_path):
+@pytest.fixture
+def row_task(tmp_path):
+    """Return the task of a table with a series in each row."""
     (tmp_path / "a.csv").write_text("label,t0,t1\nup,1,2\ndown,2,1\n")
+    return choose_task(str(tmp_path / "a.csv"), {})
+
+
+@pytest.mark.parametrize(
+    ("labelled", "labels"),
+    [
+        (False, None),
+        (True, ["up", "down"]),
+    ],
+)
+def test_a_row_is_a_series(row_task, labelled, labels):
+    dataset = row_task.read(row_task.file, labelled=labelled)
+    assert [series.ravel().tolist() for series in dataset.samples] == [[1, 2], [2, 1]]
+    assert dataset.labels == labels
+
+
+def test_rows_to_predict_need_no_column_of_labels(row_task, tmp_path):
     (tmp_path / "b.csv").write_text("t0,t1\n1,2\n2,1\n")
-    task = choose_task(str(tmp_path / "a.csv"), {})
-    for labelled in (False, True):
-        dataset = task.read(task.file, labelled=labelled)
-        assert [series.ravel().tolist() for series in dataset.samples] == [[1, 2], [2, 1]]
-        assert dataset.labels == (["up", "down"] if labelled else None)
-    assert task.read(str(tmp_path / "b.csv"), labelled=False).samples[1].tolist() == [[2], [1]]
+    dataset = row_task.read(str(tmp_path / "b.csv"), labelled=False)
+    assert dataset.samples[1].tolist() == [[2], [1]]
+
+
+def test_a_column_of_times_needs_one_of_ids(row_task):
     with pytest.raises(ValueError, match="time is given without id"):
-        choose_task(task.file, {"time": "t0"}).parts()
+        choose_task(row_task.file, {"time": "t0"}).parts()
 
 
-def test_series_without_a_heading_and_without_labels(tmp_path):
-    rows = [f"1.0,{i / 7},{i / 9},{i % 2}" for i in range(12)]
-    (tmp_path / "a.csv").write_text("\n".join(rows))
+ROWS_WITHOUT_HEADING = [f"1.0,{i / 7},{i / 9},{i % 2}" for i in range(12)]
+
+
+@pytest.fixture
+def task_without_heading(tmp_path):
+    """Return the task of a table without a heading, as a run's notes give it back."""
+    (tmp_path / "a.csv").write_text("\n".join(ROWS_WITHOUT_HEADING))
     task = choose_task(str(tmp_path / "a.csv"), {"label": "last"})
-    task = FileTask.from_notes(task.to_dict())
-    assert (task.label, task.n_columns) == ("last", 4)
-    for name, end in (("labelled", 4), ("not", 3)):
-        (tmp_path / name).with_suffix(".csv").write_text(
-            "\n".join(",".join(row.split(",")[:end]) for row in rows[:2])
-        )
-        dataset = task.read(str(tmp_path / f"{name}.csv"), labelled=False)
-        assert dataset.labels is None
-        assert dataset.samples[1].ravel().tolist() == [1.0, 1 / 7, 1 / 9]
+    return FileTask.from_notes(task.to_dict())
+
+
+def test_notes_hold_the_columns_of_a_table_without_a_heading(task_without_heading):
+    assert (task_without_heading.label, task_without_heading.n_columns) == ("last", 4)
+
+
+@pytest.mark.parametrize("n_columns", [4, 3], ids=["labelled", "not labelled"])
+def test_rows_without_a_heading_are_read(task_without_heading, tmp_path, n_columns):
+    rows = [",".join(row.split(",")[:n_columns]) for row in ROWS_WITHOUT_HEADING[:2]]
+    (tmp_path / "b.csv").write_text("\n".join(rows))
+    dataset = task_without_heading.read(str(tmp_path / "b.csv"), labelled=False)
+    assert dataset.labels is None
+    assert dataset.samples[1].ravel().tolist() == [1.0, 1 / 7, 1 / 9]
+
+
+def test_rows_without_a_heading_need_as_many_columns(task_without_heading, tmp_path):
     (tmp_path / "b.csv").write_text("1.0,0.5\n1.0,0.25\n")
-    with pytest.raises(
-        ValueError, match=r"has 2 columns and no heading; expected 4, .* or 3 without"
-    ):
-        task.read(str(tmp_path / "b.csv"), labelled=False)
+    expected = r"has 2 columns and no heading; expected 4, .* or 3 without"
+    with pytest.raises(ValueError, match=expected):
+        task_without_heading.read(str(tmp_path / "b.csv"), labelled=False)
+
+
+def test_without_a_heading_the_column_of_labels_must_be_told(tmp_path):
     (tmp_path / "c.csv").write_text("0.5,0.25,0.5\n0.25,0.5,0.5\n")
     with pytest.raises(ValueError, match=r"where does .* --label first, or --label last"):
         choose_task(str(tmp_path / "c.csv"), {})
@@ -171,16 +203,33 @@ def test_a_recipe_takes_a_training_step(built):
     assert not np.array_equal(model.parameters().flat, before)
 
 
-def test_a_model_takes_the_seed_the_dtype_and_other_changes(built):
+def test_another_seed_gives_another_model(built):
     recipe, data = built
-    first, other = recipe.model(data, seed=1), recipe.model(data, seed=2)
-    assert not np.array_equal(first.parameters().flat, other.parameters().flat)
-    assert first.config.max_len == data.length == data.test[0].shape[1]
+    one, other = (recipe.model(data, seed=seed) for seed in (1, 2))
+    assert not np.array_equal(one.parameters().flat, other.parameters().flat)
+
+
+def test_a_model_has_positions_for_its_data(built):
+    recipe, data = built
+    assert recipe.model(data).config.max_len == data.length == data.test[0].shape[1]
+
+
+def test_a_model_of_a_recipe_can_be_changed(built):
+    recipe, data = built
     changed = recipe.model(data, dtype="float64", n_layers=1, mixer="identity", pooling="first")
     assert (changed.dtype, changed.config.mixers()) == ("float64", ("identity",))
-    assert (first.pooling, changed.pooling) == (recipe.pooling, "first")
+    assert changed.pooling == "first"
+    assert recipe.model(data).pooling == recipe.pooling
+
+
+def test_a_recipe_has_a_name_with_a_summary(built):
+    recipe, _ = built
     assert recipe.summary
     assert recipe is RECIPES[recipe.name]
+
+
+def test_a_recipe_has_all_settings_of_the_training(built):
+    recipe, _ = built
     names = "epochs batch_size lr warmup weight_decay label_smoothing clip_norm"
     assert set(recipe.training) == set(names.split())
 
