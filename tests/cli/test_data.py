@@ -11,7 +11,7 @@ from npformer.cli.embedded import EMBEDDED
 from tests.cli.conftest import run
 
 
-def test_without_a_name_it_lists_what_there_is_and_its_size(prints):
+def test_without_a_name_it_lists_the_data(prints):
     out = prints("data")
     assert [line.split()[0] for line in out.splitlines()[1:5]] == [
         "sentences",
@@ -21,8 +21,10 @@ def test_without_a_name_it_lists_what_there_is_and_its_size(prints):
     ]
     assert out.endswith("npformer data sentences > reviews.csv\n")
 
-    for name, data in EMBEDDED.items():
-        assert data.size == f"{len(prints('data', name).encode()) / 1e6:.1f} MB"
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_the_listed_size_is_that_of_the_file(prints, name):
+    assert EMBEDDED[name].size == f"{len(prints('data', name).encode()) / 1e6:.1f} MB"
 
 
 def test_sentences_are_a_table_with_the_columns_of_the_pages(prints):
@@ -42,8 +44,11 @@ def test_vowels_are_a_table_with_a_row_for_each_step(prints):
     assert len({row[0] for row in rows[1:]}) == 640
 
 
-def test_plays_and_pronunciations_are_as_they_are_stored(prints):
+def test_plays_are_as_they_are_stored(prints):
     assert prints("data", "shakespeare").startswith("First Citizen:\n")
+
+
+def test_pronunciations_are_as_they_are_stored(prints):
     words = prints("data", "pronunciations").splitlines()
     assert words[0] == "word,phones"
     assert len(words) == 133_974

@@ -98,17 +98,32 @@ def test_a_missing_gpu_is_no_problem(prints, missing):
 
 
 # With a fake GPU ----------------------------------------------------------------------------------
-@pytest.mark.usefixtures("gpu")
-def test_a_gpu_is_described_and_tested(diagnosis):
+@pytest.fixture
+def lines_with_gpu(gpu, diagnosis):
+    """Return what each line says about a fake GPU, by its subject."""
     lines = defaultdict(list)
     for mark, what, rest in diagnosis():
         assert mark in ("ok", "--")
         lines[what].append(rest)
-    assert lines["GPU"] == ["a strict fake device"]
-    assert "cupy and NumPy differ by" in lines["gradients"][0]
-    assert [rest.partition(":")[0] for rest in lines["products"]] == ["float32", "tf32"]
-    assert all("TFLOP/s" in rest for rest in lines["products"])
-    assert [rest.partition(":")[0] for rest in lines["self-test"]] == ["numpy", "cupy"]
+    return lines
+
+
+def test_a_gpu_is_described(lines_with_gpu):
+    assert lines_with_gpu["GPU"] == ["a strict fake device"]
+
+
+def test_a_gpu_is_compared_with_numpy(lines_with_gpu):
+    assert "cupy and NumPy differ by" in lines_with_gpu["gradients"][0]
+
+
+def test_the_speed_of_a_gpu_is_measured(lines_with_gpu):
+    products = lines_with_gpu["products"]
+    assert [rest.partition(":")[0] for rest in products] == ["float32", "tf32"]
+    assert all("TFLOP/s" in rest for rest in products)
+
+
+def test_a_gpu_has_a_self_test(lines_with_gpu):
+    assert [rest.partition(":")[0] for rest in lines_with_gpu["self-test"]] == ["numpy", "cupy"]
 
 
 @pytest.mark.usefixtures("gpu")
@@ -166,12 +181,20 @@ def test_a_kernel_that_is_left_out_is_a_problem(diagnosis, verdicts):
     assert "linear (y differs). GPU a strict fake device, dtype float64" in last[2]
 
 
-def test_a_report_has_all_lines_and_the_verdicts(verdicts, capsys, tmp_path):
+@pytest.fixture
+def report(verdicts, tmp_path):
+    """Return the report of a GPU of which a kernel is wrong."""
     verdicts["float32"] = {"linear": "y differs"}
     file = tmp_path / "report.txt"
     assert run("doctor", "--report", str(file)) == 1
-    report = file.read_text("utf-8")
+    return file.read_text("utf-8")
+
+
+def test_a_report_has_all_lines_that_are_printed(capsys, report):
     assert set(capsys.readouterr().out.splitlines()) <= set(report.splitlines())
+
+
+def test_a_report_has_the_verdicts_on_kernels(report):
     assert report.count('"linear": "y differs"') == 2
 
 

@@ -38,7 +38,7 @@ def another_library(monkeypatch):
 
 
 @pytest.mark.parametrize("tokenizer", ["word", "wordpiece"])
-def test_a_run_gets_more_epochs_and_is_measured_with_what_it_drew(
+def test_a_resumed_run_uses_what_it_drew_before(
     table, tmp_path, prints, another_library, tokenizer
 ):
     if tokenizer == "wordpiece":

@@ -37,11 +37,15 @@ def test_the_program_helps(program):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_helps_and_explains_every_option(command, capsys):
+def test_each_command_prints_its_usage(command, capsys):
     with pytest.raises(SystemExit) as end:
         run(command, "--help")
     assert end.value.code == 0
     assert f"usage: npformer {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_explains_every_option(command):
     for action in COMMANDS[command]._actions:
         assert action.help, action.option_strings or action.dest
 
@@ -174,14 +178,29 @@ def test_a_page_whose_first_run_cannot_begin_says_so(tmp_path, monkeypatch, caps
     assert capsys.readouterr().err == "npformer play: runs/play/shown.json: Is a directory\n"
 
 
-@pytest.mark.parametrize("command", ["play --export", "bench --json", "doctor --report"])
-def test_results_replace_no_file_of_a_run_and_need_a_folder(command, tmp_path, fails):
+RESULTS = pytest.mark.parametrize(
+    "command",
+    [
+        "play --export",
+        "bench --json",
+        "doctor --report",
+    ],
+)
+
+
+@RESULTS
+def test_results_replace_no_file_of_a_run(command, tmp_path, fails):
     name, option = command.split()
     for ending in (".safetensors", ".jsonl" if name == "bench" else ".json"):
         place = tmp_path / f"a{ending}"
         place.write_text("precious")
         assert f"{option} {place} has the ending of a file of a run" in fails(name, option, place)
         assert place.read_text() == "precious"
+
+
+@RESULTS
+def test_results_need_a_folder(command, tmp_path, fails):
+    name, option = command.split()
     place = tmp_path / "no" / "a.txt"
     message = f"{option} {place} is in a folder that does not exist; create it first"
     assert message in fails(name, option, place)

@@ -91,11 +91,20 @@ def test_resume_begins_where_there_is_nothing(tmp_path):
     np.testing.assert_array_equal(weights(first), weights(second))
 
 
-def test_epochs_may_grow_and_the_new_schedule_is_told(earlier, capsys):
+@pytest.fixture
+def longer(earlier):
+    """Return the folder of a run that was resumed with one more epoch."""
     assert run("train", "majority", "--quiet", "--out", earlier, "--resume", "--epochs", 2) == 0
+    return earlier
+
+
+def test_a_resumed_run_may_have_more_epochs(longer):
+    assert metrics_of(longer)["splits"]["generated"]["epochs"] == 2
+    assert json.loads((longer / "run.json").read_text())["options"]["epochs"] == 2
+
+
+def test_more_epochs_change_the_schedule_with_a_warning(capsys, longer):
     assert "npformer train: warning: the learning rate's factor at" in capsys.readouterr().err
-    assert metrics_of(earlier)["splits"]["generated"]["epochs"] == 2
-    assert json.loads((earlier / "run.json").read_text())["options"]["epochs"] == 2
 
 
 def test_a_second_run_that_is_refused_leaves_the_earlier_one(earlier, refused, monkeypatch):
@@ -211,16 +220,26 @@ def test_a_run_json_of_a_later_version_or_none_is_refused_by_name(earlier, refus
     assert "run.json" in names(earlier)
 
 
-def test_a_full_disk_at_the_end_is_told_and_costs_nothing(tmp_path, refused, monkeypatch):
-    uninterrupted = train(tmp_path / "whole", "--epochs", 2)
-    save = nf.save
+@pytest.fixture
+def run_on_full_disk(tmp_path, refused, monkeypatch):
+    """Train while the model cannot be written; return the folder and the message."""
 
     def full(model, path, **options):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("npformer.cli.train_task.save", full)
-    line = refused("train", *SMALL, "--epochs", 2, "--out", tmp_path / "run")
+    with monkeypatch.context() as only_here:
+        only_here.setattr("npformer.cli.train_task.save", full)
+        line = refused("train", *SMALL, "--epochs", 2, "--out", tmp_path / "run")
+    return tmp_path / "run", line
+
+
+def test_a_full_disk_at_the_end_is_reported(run_on_full_disk):
+    _, line = run_on_full_disk
     assert "model.safetensors: No space left on device" in line
-    monkeypatch.setattr("npformer.cli.train_task.save", save)
-    assert run("train", "majority", "--quiet", "--out", tmp_path / "run", "--resume") == 0
-    np.testing.assert_array_equal(weights(tmp_path / "run"), weights(uninterrupted))
+
+
+def test_a_full_disk_at_the_end_costs_no_step(run_on_full_disk, tmp_path):
+    folder, _ = run_on_full_disk
+    uninterrupted = train(tmp_path / "whole", "--epochs", 2)
+    assert run("train", "majority", "--quiet", "--out", folder, "--resume") == 0
+    np.testing.assert_array_equal(weights(folder), weights(uninterrupted))

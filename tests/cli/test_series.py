@@ -32,17 +32,31 @@ def trained_on_series(tmp_path_factory):
     return folder
 
 
-def test_a_table_is_trained_on_and_measured(trained_on_series, prints):
-    metrics = metrics_of(trained_on_series / "run")
+def test_a_table_is_split(trained_on_series):
+    samples = metrics_of(trained_on_series / "run")["samples"]
+    assert samples == {"train": 72, "test": 20, "validation": 8}
+
+
+def test_a_model_of_a_table_has_the_sizes_of_the_options(trained_on_series):
     config = nf.load(trained_on_series / "run" / "model.safetensors").model.config
-    assert (config.d_model, config.n_heads, config.d_ff) == (16, 2, 16)  # as the options say
-    assert metrics["samples"] == {"train": 72, "test": 20, "validation": 8}
-    assert metrics["test"]["accuracy"] > 0.8
+    assert (config.d_model, config.n_heads, config.d_ff) == (16, 2, 16)
+
+
+def test_a_table_is_learned(trained_on_series):
+    assert metrics_of(trained_on_series / "run")["test"]["accuracy"] > 0.8
+
+
+def test_a_run_of_a_table_has_its_baselines(trained_on_series):
     pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
-    assert set(metrics["baselines"]) == {"majority class", "logistic regression"}
+    baselines = metrics_of(trained_on_series / "run")["baselines"]
+    assert set(baselines) == {"majority class", "logistic regression"}
+
+
+def test_a_run_of_a_table_is_evaluated(trained_on_series, prints):
     out = prints("evaluate", trained_on_series / "run")
     assert out.startswith("20 series on CPU")
-    assert f"accuracy {metrics['test']['accuracy']:.4f}" in out
+    accuracy = metrics_of(trained_on_series / "run")["test"]["accuracy"]
+    assert f"accuracy {accuracy:.4f}" in out
 
 
 def test_series_of_a_file_are_predicted(trained_on_series, tmp_path, capsys):
@@ -124,15 +138,23 @@ def test_features_are_found_by_name_in_every_file(trained_on_series, tmp_path, p
     assert "has no column 'y'; it has" in message
 
 
-def test_features_are_said_and_one_without_a_name_is_doubted(tmp_path, capsys):
+@pytest.fixture
+def nameless_output(tmp_path, capsys):
+    """Return what a training on a table with a nameless column prints."""
     table = write(tmp_path / "walks.csv", *series_and_labels(60))
     lines = table.read_text().splitlines()
     table.write_text("\n".join([f",{lines[0]}", *(f"{i},{x}" for i, x in enumerate(lines[1:]))]))
     tiny = [word for word in TINY if word != "--quiet"]
     assert run("train", table, *COLUMNS, *tiny, "--out", tmp_path / "run") == 0
-    out, err = capsys.readouterr()
-    assert "features: , x, y\n" in out
-    assert "the column '' is taken for a feature" in err
+    return capsys.readouterr()
+
+
+def test_features_are_printed(nameless_output):
+    assert "features: , x, y\n" in nameless_output.out
+
+
+def test_a_feature_without_a_name_is_doubted(nameless_output):
+    assert "the column '' is taken for a feature" in nameless_output.err
 
 
 def test_measuring_what_was_trained_on_is_doubted(trained_on_series, tmp_path, capsys):
@@ -163,7 +185,7 @@ def test_series_that_the_model_cannot_read_are_refused_before_training(tmp_path,
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
-def test_options_of_tables_and_an_array_are_refused(tmp_path, fails):
+def test_options_of_tables_are_refused_for_an_array(tmp_path, fails):
     np.savez(tmp_path / "a.npz", x=np.ones((4, 3, 1)), labels=np.arange(4) % 2)
     for option in ("--id", "--time", "--features", "--encoding", "--label"):
         message = fails("train", tmp_path / "a.npz", option, "a", "--out", tmp_path / "run")

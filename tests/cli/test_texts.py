@@ -83,14 +83,27 @@ def test_a_run_of_standard_input_is_measured_on_files(table, tmp_path, fails, pr
         assert "on standard input, of which nothing is kept; expected a" in line
 
 
-def test_a_run_has_model_report_history_and_metrics(trained_on_texts):
+def test_a_run_has_its_files(trained_on_texts):
     assert names(trained_on_texts) - {"checkpoints", ".lock", "curves.png"} == FILES
+
+
+def test_metrics_tell_how_the_texts_were_split(trained_on_texts):
+    samples = metrics_of(trained_on_texts)["samples"]
+    assert samples == {"train": 144, "test": 40, "validation": 16}
+
+
+def test_metrics_compare_with_a_baseline(trained_on_texts):
     metrics = metrics_of(trained_on_texts)
-    assert metrics["samples"] == {"train": 144, "test": 40, "validation": 16}
     assert metrics["test"]["accuracy"] > 0.9
     assert metrics["baselines"]["majority class"]["accuracy"] == 0.5
+
+
+def test_a_run_has_a_history_for_each_member(trained_on_texts):
     (history,) = json.loads((trained_on_texts / "history.json").read_text())
     assert len(history["train_loss"]) == 4
+
+
+def test_a_run_has_a_report(trained_on_texts):
     report = (trained_on_texts / "report.html").read_text("utf-8")
     assert "<h1>reviews.csv: 40 test texts</h1>" in report
     assert "majority class is the baseline" in report
@@ -115,10 +128,12 @@ def test_what_it_prints(table, tmp_path, prints):
         assert words in out
 
 
-def test_sentences_and_tables_are_predicted(trained_on_texts, table, tmp_path, capsys):
-    assert run("predict", trained_on_texts, "soup and bread", "snow, wind") == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_sentences_are_predicted(trained_on_texts, prints):
+    lines = prints("predict", trained_on_texts, "soup and bread", "snow, wind").splitlines()
     assert [line.split()[0] for line in lines] == ["food", "weather"]
+
+
+def test_a_table_is_predicted(trained_on_texts, table, tmp_path):
     out = tmp_path / "answers.csv"
     assert run("predict", trained_on_texts, table, "--out", out, "--probabilities") == 0
     with out.open(newline="", encoding="utf-8") as file:
@@ -147,45 +162,65 @@ def test_a_text_cannot_control_the_terminal(trained_on_texts, capsys, tmp_path):
         assert printed.count("\n") == 1
 
 
-def test_other_texts_are_evaluated_and_looked_at(trained_on_texts, tmp_path, prints):
+@pytest.fixture
+def other_table(tmp_path):
+    """Return a table with other names of columns."""
     texts, labels = texts_and_labels(20, seed=3)
-    other = write(tmp_path / "other.csv", texts, labels, "review", "kind")
-    out = prints("evaluate", trained_on_texts, other, "--label", "kind")
+    return write(tmp_path / "other.csv", texts, labels, "review", "kind")
+
+
+def test_other_texts_are_evaluated(trained_on_texts, other_table, prints):
+    out = prints("evaluate", trained_on_texts, other_table, "--label", "kind")
     assert out.startswith("20 texts on CPU")
+
+
+def test_rows_without_a_label_can_be_skipped(trained_on_texts, other_table, tmp_path, prints):
+    texts, labels = texts_and_labels(20, seed=3)
     gap = write(tmp_path / "gap.csv", [*texts, "c"], [*labels, ""], "review", "kind")
-    assert prints("evaluate", trained_on_texts, gap, "--label", "kind", "--skip-empty") == out
-    page = prints("look", trained_on_texts, other, "--label", "kind", "--out", tmp_path / "r.html")
-    assert (tmp_path / "r.html").read_text("utf-8").count("<h1") == 1
-    assert page.strip() == str(tmp_path / "r.html")
-    assert "majority class" not in (tmp_path / "r.html").read_text("utf-8")  # it has no such row
-    printed = prints("look", trained_on_texts, "--overwrite")
-    assert printed.strip() == str(trained_on_texts / "report.html")
+    out = prints("evaluate", trained_on_texts, gap, "--label", "kind", "--skip-empty")
+    assert out == prints("evaluate", trained_on_texts, other_table, "--label", "kind")
 
 
-def test_parts_may_be_files_and_a_test_may_be_left_out(tmp_path, prints):
-    texts, labels = texts_and_labels(60)
-    table = write(tmp_path / "a.csv", texts, labels)
+def test_other_texts_are_looked_at(trained_on_texts, other_table, tmp_path, prints):
+    report = tmp_path / "r.html"
+    out = prints("look", trained_on_texts, other_table, "--label", "kind", "--out", report)
+    assert out.strip() == str(report)
+    assert report.read_text("utf-8").count("<h1") == 1
+    assert "majority class" not in report.read_text("utf-8")  # it has no such row
+
+
+def test_a_report_is_written_again(trained_on_texts, prints):
+    out = prints("look", trained_on_texts, "--overwrite")
+    assert out.strip() == str(trained_on_texts / "report.html")
+
+
+@pytest.fixture
+def untested(tmp_path, prints):
+    """Train with a file to validate on, and no test; return the folder and what was printed."""
+    table = write(tmp_path / "a.csv", *texts_and_labels(60))
     held_out = write(tmp_path / "b.csv", *texts_and_labels(20, seed=5))
-    out = tmp_path / "run"
-    printed = prints(
-        "train",
-        table,
-        *TINY[1:],
-        "--keep-repeated",
-        "--validation",
-        held_out,
-        "--test",
-        "0",
-        "--out",
-        out,
-    )
-    assert f"npformer look {out} FILE\n" in printed  # without a file, there is nothing to look at
-    assert metrics_of(out)["samples"] == {"train": 60, "test": 0, "validation": 20}
-    assert "test" not in metrics_of(out)
-    assert run("evaluate", out) == 2
+    folder = tmp_path / "run"
+    words = ["--keep-repeated", "--validation", held_out, "--test", "0", "--out", folder]
+    return folder, prints("train", table, *TINY[1:], *words)
 
 
-def test_repeated_texts_are_left_out_and_said(tmp_path, prints):
+def test_a_file_may_be_validated_on(untested):
+    folder, _ = untested
+    assert metrics_of(folder)["samples"] == {"train": 60, "test": 0, "validation": 20}
+
+
+def test_a_test_may_be_left_out(untested):
+    folder, _ = untested
+    assert "test" not in metrics_of(folder)
+    assert run("evaluate", folder) == 2
+
+
+def test_without_a_test_it_asks_for_a_file_to_look_at(untested):
+    folder, out = untested
+    assert f"npformer look {folder} FILE\n" in out
+
+
+def test_repeated_texts_are_left_out(tmp_path, prints):
     texts, labels = texts_and_labels(40)
     texts = [f"{text} no{i}" for i, text in enumerate(texts)]
     table = write(tmp_path / "a.csv", texts + texts[:10], labels + labels[:10])
@@ -237,34 +272,33 @@ def test_what_is_most_likely_a_mistake_is_doubted(table, trained_on_texts, tmp_p
     assert len(metrics_of(tmp_path / "run")["classes"]) == 3
 
 
-def test_an_ensemble_with_other_tokens_and_mixer(tmp_path, prints):
+@pytest.fixture
+def ensemble(tmp_path, prints):
+    """Train two models with other tokens and mixers; return the folder and what was printed."""
     pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     table = write(tmp_path / "a.csv", *texts_and_labels(80))
-    out = prints(
-        "train",
-        table,
-        "--keep-repeated",
-        *TINY,
-        "--members",
-        2,
-        "--tokenizer",
-        "bpe",
-        "--vocab-size",
-        300,
-        "--mixer",
-        "fourier,attention",
-        "--layers",
-        2,
-        "--out",
-        tmp_path / "run",
-    )
+    words = ["--members", 2, "--tokenizer", "bpe", "--vocab-size", 300]
+    words += ["--mixer", "fourier,attention", "--layers", 2, "--out", tmp_path / "run"]
+    return tmp_path / "run", prints("train", table, "--keep-repeated", *TINY, *words)
+
+
+def test_an_ensemble_has_several_models(ensemble):
+    folder, out = ensemble
     assert "2 models with different seeds, whose probabilities are averaged" in out
-    assert metrics_of(tmp_path / "run")["members"] == 2
-    report = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert metrics_of(folder)["members"] == 2
+    report = (folder / "report.html").read_text("utf-8")
     assert "This model is 2 models with different seeds" in report
-    classifier = nf.load(tmp_path / "run" / "model.safetensors")
-    assert len(classifier.models_) == 2
+    assert len(nf.load(folder / "model.safetensors").models_) == 2
+
+
+def test_each_layer_may_have_another_mixer(ensemble):
+    folder, _ = ensemble
+    classifier = nf.load(folder / "model.safetensors")
     assert classifier.model.config.mixer == ("fourier", "attention")
+
+
+def test_the_tokenizer_of_words_can_be_chosen(tmp_path, prints):
+    table = write(tmp_path / "a.csv", *texts_and_labels(80))
     prints("train", table, "--keep-repeated", *TINY, "--tokenizer", "word", "--out", tmp_path / "b")
 
 

@@ -21,11 +21,17 @@ quick = pytest.mark.usefixtures("no_curves")
 
 
 # Files --------------------------------------------------------------------------------------------
-def test_training_writes_models_history_and_metrics(trained):
+def test_a_run_has_its_files(trained):
     assert names(trained) - {"curves.png"} == FILES
+
+
+def test_metrics_are_written_for_each_split(trained):
     metrics = metrics_of(trained)
     assert set(metrics["splits"]) == {"stratified", "ordered"}
     assert metrics["config"]["d_model"] == 16
+
+
+def test_a_history_is_written_for_each_split(trained):
     history = json.loads((trained / "history.json").read_text())
     assert len(history["stratified"]["train_loss"]) == 1
 
@@ -75,17 +81,23 @@ def test_the_same_seed_is_the_same_model(tmp_path):
 
 
 @quick
-def test_the_folder_is_named_after_task_and_mixer(tmp_path, monkeypatch):
+def test_the_folder_is_named_after_the_task_with_its_mixer(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("train", "digits", *TINY, "--split", "ordered", "--mixer", "fourier") == 0
     assert "model.safetensors" in names(tmp_path / "runs" / "digits-fourier")
 
 
-@quick
-def test_it_says_what_it_trains_in_five_lines_and_what_to_do_next(tmp_path, capsys):
-    tiny = [word for word in TINY if word != "--quiet"]
-    assert run("train", "digits", *tiny, "--out", tmp_path / "brief") == 0
-    lines = capsys.readouterr().out.splitlines()
+LOUD = [word for word in TINY if word != "--quiet"]
+
+
+@pytest.fixture
+def lines_of_training(tmp_path, no_curves, capsys):
+    assert run("train", "digits", *LOUD, "--out", tmp_path / "brief") == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_it_says_what_it_trains_in_five_lines(lines_of_training):
+    lines = lines_of_training
     assert [line.partition(":")[0] for line in lines[2 : lines.index("", 2)]] == [
         "digits",
         "model",
@@ -95,9 +107,16 @@ def test_it_says_what_it_trains_in_five_lines_and_what_to_do_next(tmp_path, caps
     assert "1 layer of attention" in lines[3]
     assert "parameters, float32" in lines[3]
     assert "other people wrote the test" in lines[5]
-    commands = [line.partition(":")[2].split()[:2] for line in lines[-3:]]
+
+
+def test_it_says_what_to_do_next(lines_of_training):
+    commands = [line.partition(":")[2].split()[:2] for line in lines_of_training[-3:]]
     assert commands == [["npformer", command] for command in ("look", "train", "play")]
-    assert run("train", "digits", *tiny, "--verbose", "--out", tmp_path / "table") == 0
+
+
+@quick
+def test_with_verbose_it_shows_the_layers(tmp_path, capsys):
+    assert run("train", "digits", *LOUD, "--verbose", "--out", tmp_path / "table") == 0
     assert "blocks.0" in capsys.readouterr().out
 
 
@@ -127,7 +146,7 @@ def test_options_reach_the_model(tmp_path):
 
 
 @quick
-def test_shared_layers_are_one_block_and_may_have_no_feed_forward_network(tmp_path):
+def test_shared_layers_may_have_no_feed_forward_network(tmp_path):
     train(tmp_path, "--ffn", "none", "--layers", 3, "--share-layers")
     model = nf.load(tmp_path / "model.safetensors")
     assert (model.config.ffn, model.config.share_layers) == ("none", True)
@@ -202,6 +221,25 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
 
 
 # Ctrl-C -------------------------------------------------------------------------------------------
+@pytest.fixture
+def interrupt_after(tmp_path, monkeypatch):
+    """Return a function that interrupts a training after some steps."""
+    steps, step = [], Team.step
+
+    def interrupt(n_steps):
+        def interrupted(self, *arguments, **options):
+            if len(steps) == n_steps:
+                raise KeyboardInterrupt
+            steps.append(1)
+            return step(self, *arguments, **options)
+
+        with monkeypatch.context() as only_here:
+            only_here.setattr(Team, "step", interrupted)
+            assert run("train", "digits", *TINY, "--epochs", 2, "--out", tmp_path) == 130
+
+    return interrupt
+
+
 @pytest.mark.parametrize(
     ("after", "files", "said"),
     [
@@ -210,24 +248,19 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
         (90, FILES, "interrupted after 0 of 2 epochs. To go on:"),
     ],
 )
-def test_ctrl_c_keeps_what_is_whole_and_says_how(tmp_path, capsys, monkeypatch, after, files, said):
-    steps, step = [], Team.step
-
-    def interrupted(self, *arguments, **options):
-        if len(steps) == after:
-            raise KeyboardInterrupt
-        steps.append(1)
-        return step(self, *arguments, **options)
-
-    monkeypatch.setattr(Team, "step", interrupted)
-    assert run("train", "digits", *TINY, "--epochs", 2, "--out", tmp_path) == 130
+def test_ctrl_c_keeps_complete_files(tmp_path, capsys, interrupt_after, after, files, said):
+    interrupt_after(after)
     out, err = capsys.readouterr()
     # Without an epoch that was evaluated there are no weights worth a file.
     assert names(tmp_path) == files - ({"model-ordered.safetensors"} if after == 90 else set())
     assert said in out
     assert f"npformer train digits --out {tmp_path} --resume" in out
     assert err == ""
-    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("after", [0, 45, 90])
+def test_a_training_goes_on_after_ctrl_c(tmp_path, interrupt_after, after):
+    interrupt_after(after)
     assert run("train", "digits", "--quiet", "--out", tmp_path, "--resume") == 0
     assert names(tmp_path) - {"curves.png"} == FILES
     assert [*metrics_of(tmp_path)["splits"].values()][-1]["epochs"] == 2
