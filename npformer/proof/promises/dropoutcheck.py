@@ -116,11 +116,8 @@ class _Sample:
     def __init__(self, calls: LayerCalls, x: np.ndarray) -> None:
         n_calls = min(max(2, math.ceil(ENTRIES / x.size)), MOST_CALLS)
         self.x = x
-        before = x.copy()
-        self.factors = [calls.forward(x, training=True) / before for _ in range(n_calls)]
-        self.changes_input = not np.array_equal(x, before)
-        if self.changes_input:
-            x[...] = before
+        self.changes_input = _changes_its_input(calls, x)
+        self.factors = [_factors(calls, x, training=True) for _ in range(n_calls)]
         factors_of_kept = np.concatenate([factor[factor != 0.0].ravel() for factor in self.factors])
         n = n_calls * x.size
         self.scale = float(np.median(factors_of_kept)) if factors_of_kept.size else 0.0
@@ -142,6 +139,18 @@ class _Sample:
         low, high = self.dropped - self.deviation, self.dropped + self.deviation
         ends = sorted(scale_of(min(max(p, 1e-9), 1.0 - 1e-9)) for p in (low, high))
         return bool(ends[0] - 1e-9 <= self.scale <= ends[1] + 1e-9)
+
+
+def _factors(calls: LayerCalls, x: np.ndarray, training: bool) -> np.ndarray:
+    """Return by what each entry of x is multiplied."""
+    factors: np.ndarray = calls.forward(x.copy(), training=training) / x
+    return factors
+
+
+def _changes_its_input(calls: LayerCalls, x: np.ndarray) -> bool:
+    passed = x.copy()
+    calls.forward(passed, training=True)
+    return not np.array_equal(passed, x)
 
 
 @dataclass(frozen=True)
@@ -220,7 +229,7 @@ def _backward_uses_the_mask(
     words = "backward uses the mask and the scale of forward"
     if calls.run_backward is None:
         return Promise(words, None, "no backward pass was found")
-    forward = calls.forward(sample.x, training=True) / sample.x
+    forward = _factors(calls, sample.x, training=True)
     dy = rng.normal(size=sample.x.shape)
     dx = calls.backward(dy.copy())
     dx = dx[0] if isinstance(dx, tuple | list) else dx
@@ -248,8 +257,8 @@ def _describe_backward(factor: np.ndarray, forward: np.ndarray, scale: float) ->
 
 
 def _evaluate(calls: LayerCalls, x: np.ndarray) -> _Evaluation:
-    factors = calls.forward(x, training=False) / x
-    again = calls.forward(x, training=False) / x
+    factors = _factors(calls, x, training=False)
+    again = _factors(calls, x, training=False)
     factor = float(factors.flat[0])
     is_one = bool(np.allclose(factors, factor, rtol=1e-6))
     return _Evaluation(factor if is_one else None, not np.array_equal(factors, again))
@@ -283,6 +292,7 @@ def _notes(calls: LayerCalls, sample: _Sample) -> Iterator[str]:
         is_rate = plain_name(name) in RATE_NAMES and is_number(value) and value != 0.5
         if is_rate and not sample.is_share(value) and sample.is_share(1.0 - value):
             yield f"{name} is the share that is kept, not the share that is dropped"
-    first = sample.factors[0]
-    if len(first) > 1 and sample.dropped not in (0.0, 1.0) and (first == first[:1]).all():
+    is_dropped = sample.factors[0] == 0.0
+    has_dropped_some = sample.dropped not in (0.0, 1.0)
+    if len(is_dropped) > 1 and has_dropped_some and (is_dropped == is_dropped[:1]).all():
         yield "all samples of the batch have the same mask"

@@ -247,9 +247,13 @@ class SlotStepper(Stepper):
         return [np.array(slot.read()) for slot in self.slots]
 
     def call_all(self, gradients: Arrays) -> None:
-        """Put each gradient into its slot, and call the method."""
+        """Put each gradient into its slot, in its dtype, and call the method."""
+        gradients = [
+            np.array(gradient, dtype=slot.read().dtype)
+            for slot, gradient in zip(self.slots, gradients, strict=True)
+        ]
         for slot, gradient in zip(self.slots, gradients, strict=True):
-            slot.write_gradient(gradient.copy())
+            slot.write_gradient(gradient)
         names = [a.name for a in self.arguments if a.role in ("layer", "parameter", "pairs")]
         gradient_names = [a.name for a in self.arguments if a.role == "gradient"]
         for call in self.calls:
@@ -262,8 +266,8 @@ class SlotStepper(Stepper):
         """Return gradients in a dict or a list, as the optimizer holds its parameters."""
         if isinstance(self.slots[0].owner, Mapping):
             pairs = zip(self.slots, gradients, strict=True)
-            return {slot.key: gradient.copy() for slot, gradient in pairs}
-        return [gradient.copy() for gradient in gradients]
+            return {slot.key: gradient for slot, gradient in pairs}
+        return list(gradients)
 
 
 @dataclass

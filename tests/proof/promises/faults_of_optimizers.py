@@ -95,7 +95,7 @@ DECAYS = {
 DECAY = "            params[key] -= self.lr * self.weight_decay * params[key]\n"
 
 
-def make(source, name, replaced="", by=""):
+def make(name, source, replaced="", by=""):
     """Return a class from a source, after replacing a text that it must contain."""
     if replaced not in source:
         raise ValueError(f"the source has no {replaced!r}")
@@ -104,3 +104,11 @@ def make(source, name, replaced="", by=""):
     namespace = {"np": np}
     exec(source, namespace)
     return namespace[name]
+
+
+def adam_with(replaced, by):
+    return make("Adam", ADAM, replaced, by)
+
+
+def adamw_with(replaced, by):
+    return make("AdamW", ADAM.replace(DECAY, "").replace("class Adam", "class AdamW"), replaced, by)
