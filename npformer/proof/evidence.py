@@ -46,22 +46,22 @@ class WrongGradient:
     evidence: Evidence
 
     @cached_property
-    def known(self) -> np.ndarray:
+    def comparable(self) -> np.ndarray:
         """Where both are numbers."""
         return np.asarray(np.isfinite(self.analytic) & np.isfinite(self.numeric))
 
     @cached_property
     def error(self) -> np.ndarray:
         """The difference, 0 where it is unknown."""
-        return np.where(self.known, self.analytic - self.numeric, 0.0)
+        return np.where(self.comparable, self.analytic - self.numeric, 0.0)
 
     def explains(self, candidate: np.ndarray) -> bool:
         """Return whether a formula gives what the backward pass gave.
 
         It may be NaN in at most half of the known entries.
         """
-        compared = self.known & np.isfinite(candidate)
-        if 2 * compared.sum() < self.known.sum() or not compared.any():
+        compared = self.comparable & np.isfinite(candidate)
+        if 2 * compared.sum() < self.comparable.sum() or not compared.any():
             return False
         error = float(np.linalg.norm(self.error[compared]))
         rest = float(np.linalg.norm((self.analytic - candidate)[compared]))
@@ -69,7 +69,7 @@ class WrongGradient:
 
     def multiple(self, candidate: np.ndarray) -> float | None:
         """Return the factor with which a formula gives what the backward pass gave, or None."""
-        compared = self.known & np.isfinite(candidate)
+        compared = self.comparable & np.isfinite(candidate)
         values = candidate[compared]
         square = float(values @ values)
         if not square or np.count_nonzero(np.abs(values) > 1e-6 * np.abs(values).max()) < 2:

@@ -93,7 +93,7 @@ def patterns_of_all(
     for name, (analytic, numeric) in gradients.items():
         jacobian = (jacobians or {}).get(name)
         wrong = WrongGradient(name, analytic, numeric, replace(evidence, jacobian=jacobian))
-        scale = float(np.abs(numeric[wrong.known]).max(initial=0.0))
+        scale = float(np.abs(numeric[wrong.comparable]).max(initial=0.0))
         if np.abs(wrong.error).max(initial=0.0) <= 1e-6 * scale:
             continue
         pattern = _find_other_gradient(wrong, gradients)
@@ -110,7 +110,7 @@ def _find_other_gradient(
     for other, (analytic_of_other, numeric_of_other) in gradients.items():
         if other == wrong.name or numeric_of_other.shape != wrong.analytic.shape:
             continue
-        if wrong.known.sum() > 1 and wrong.explains(numeric_of_other):
+        if wrong.comparable.sum() > 1 and wrong.explains(numeric_of_other):
             of_other = WrongGradient(other, analytic_of_other, numeric_of_other, wrong.evidence)
             swapped = of_other.explains(wrong.numeric)
             what = "the two are swapped" if swapped else f"{other} has it, too"
@@ -119,7 +119,7 @@ def _find_other_gradient(
 
 
 def _find_zero(wrong: WrongGradient) -> Pattern | None:
-    analytic, numeric = (np.abs(g[wrong.known]) for g in (wrong.analytic, wrong.numeric))
+    analytic, numeric = (np.abs(g[wrong.comparable]) for g in (wrong.analytic, wrong.numeric))
     if not analytic.any():
         return Pattern("zero", "zero in every entry, though y depends on it: it is never trained")
     if numeric.max(initial=0.0) <= NOTHING * analytic.max():
@@ -130,8 +130,8 @@ def _find_zero(wrong: WrongGradient) -> Pattern | None:
 def _find_factor(wrong: WrongGradient) -> Pattern | None:
     inputs, numbers = wrong.evidence.inputs, wrong.evidence.numbers
     factor = wrong.multiple(wrong.numeric)
-    if factor is None and wrong.known.sum() == 1:  # one entry always has a factor
-        ratio = float(wrong.analytic[wrong.known][0] / wrong.numeric[wrong.known][0])
+    if factor is None and wrong.comparable.sum() == 1:  # one entry always has a factor
+        ratio = float(wrong.analytic[wrong.comparable][0] / wrong.numeric[wrong.comparable][0])
         factor = ratio if is_known_factor(ratio, inputs, numbers) else None
     if factor is None:
         return None
@@ -142,7 +142,7 @@ def _find_factor(wrong: WrongGradient) -> Pattern | None:
 def _find_transposed(wrong: WrongGradient) -> Pattern | None:
     """Find an order of the axes that gives the gradient, also with a reshape that fits."""
     numeric = wrong.numeric
-    if not 2 <= numeric.ndim <= MOST_AXES or wrong.known.sum() < 3:
+    if not 2 <= numeric.ndim <= MOST_AXES or wrong.comparable.sum() < 3:
         return None
     for axes in list(permutations(range(numeric.ndim)))[1:]:
         permuted = np.transpose(numeric, axes)
@@ -210,9 +210,9 @@ def _find_identity(wrong: WrongGradient) -> Pattern | None:
 
 def _find_constant(wrong: WrongGradient) -> Pattern | None:
     """Find an error that is the same everywhere, or a mean that was not subtracted."""
-    if wrong.known.sum() < 3:
+    if wrong.comparable.sum() < 3:
         return None
-    mean = float(wrong.error[wrong.known].mean())
+    mean = float(wrong.error[wrong.comparable].mean())
     if wrong.explains(wrong.numeric + mean):
         return Pattern("constant", f"off by {mean:.6g} in every entry")
     for axis in range(wrong.numeric.ndim):

@@ -17,7 +17,7 @@ RIGHT = 1e-6
 
 def find_slices(wrong: WrongGradient) -> Pattern | None:
     """Find an axis along which each slice has a factor of its own, or some slices are right."""
-    if wrong.numeric.ndim == 0 or wrong.known.sum() < 4:
+    if wrong.numeric.ndim == 0 or wrong.comparable.sum() < 4:
         return None
     return _find_ids(wrong) or _find_masked(wrong) or _find_factors(wrong) or _find_few(wrong)
 
@@ -49,7 +49,7 @@ def _explain_by_counts(wrong: WrongGradient, counts: np.ndarray) -> Pattern | No
         return Pattern("repeated ids", words + "are assigned, and not added")
     if not absent.any() or absent.all() or not _derivative(wrong, absent).any():
         return None  # a table that is only looked up has no gradient in absent rows
-    if not np.where(wrong.known, wrong.analytic, 0.0)[absent].any():
+    if not np.where(wrong.comparable, wrong.analytic, 0.0)[absent].any():
         words = "zero in the rows of ids that do not occur: of its two uses, the look-up alone "
         return Pattern("tied", words + "has a gradient")
     if np.array_equal(wrong_rows, ~absent):
@@ -60,7 +60,7 @@ def _explain_by_counts(wrong: WrongGradient, counts: np.ndarray) -> Pattern | No
 
 def _derivative(wrong: WrongGradient, rows: np.ndarray) -> np.ndarray:
     """Return the derivative in some rows, with 0 for rounding errors."""
-    numeric = np.where(wrong.known, wrong.numeric, 0.0)
+    numeric = np.where(wrong.comparable, wrong.numeric, 0.0)
     return np.asarray(np.where(np.abs(numeric) > RIGHT * _largest(numeric), numeric, 0.0)[rows])
 
 
@@ -70,11 +70,11 @@ def _find_masked(wrong: WrongGradient) -> Pattern | None:
         fits = mask.dtype.kind == "b" and mask.shape == wrong.numeric.shape[: mask.ndim]
         if not fits or mask.all() or not mask.any():
             continue
-        kept, masked = (_largest(wrong.error[rows]) for rows in (mask, ~mask))
-        scale = RIGHT * _largest(wrong.numeric[wrong.known])
-        if kept <= scale < masked:
+        kept_error, masked_error = (_largest(wrong.error[rows]) for rows in (mask, ~mask))
+        scale = RIGHT * _largest(wrong.numeric[wrong.comparable])
+        if kept_error <= scale < masked_error:
             return Pattern("masked", f"wrong only where {name} is False")
-        if masked <= scale < kept and not wrong.analytic[mask].any():
+        if masked_error <= scale < kept_error and not wrong.analytic[mask].any():
             return Pattern("masked", f"zero where {name} is True: the mask is inverted")
     return None
 
@@ -148,20 +148,20 @@ def _find_few(wrong: WrongGradient) -> Pattern | None:
 def _wrong_slices(wrong: WrongGradient, axis: int) -> np.ndarray:
     """Return which slices along an axis have a wrong entry."""
     errors = np.abs(np.moveaxis(wrong.error, axis, 0)).reshape(wrong.error.shape[axis], -1)
-    scale = RIGHT * _largest(wrong.numeric[wrong.known])
+    scale = RIGHT * _largest(wrong.numeric[wrong.comparable])
     return np.asarray((errors > scale).any(1))
 
 
 def _all_wrong(wrong: WrongGradient, axis: int, slices: np.ndarray) -> bool:
     """Return whether most entries of the wrong slices are wrong: one of them is no slice."""
     errors = np.abs(np.moveaxis(wrong.error, axis, 0)).reshape(wrong.error.shape[axis], -1)[slices]
-    scale = RIGHT * _largest(wrong.numeric[wrong.known])
+    scale = RIGHT * _largest(wrong.numeric[wrong.comparable])
     return bool(((errors > scale).mean(1) > 0.5).all())
 
 
 def _rows(wrong: WrongGradient, axis: int) -> Iterator[np.ndarray]:
     """Return both gradients as rows, one for each index of an axis; 0 where unknown."""
-    gradients = (np.where(wrong.known, g, 0.0) for g in (wrong.analytic, wrong.numeric))
+    gradients = (np.where(wrong.comparable, g, 0.0) for g in (wrong.analytic, wrong.numeric))
     return (np.moveaxis(g, axis, 0).reshape(g.shape[axis], -1) for g in gradients)
 
 

@@ -22,7 +22,7 @@ AXES_OF_Y = {2: ("sample", "feature"), 3: ("sample", "token", "feature")}
 def find_sums(wrong: WrongGradient) -> Pattern | None:
     """Find another sum over the Jacobian's terms that gives what the backward pass gave."""
     jacobian, dy = wrong.evidence.jacobian, wrong.evidence.dy
-    if jacobian is None or dy is None or dy.ndim == 0 or wrong.known.sum() < 3:
+    if jacobian is None or dy is None or dy.ndim == 0 or wrong.comparable.sum() < 3:
         return None
     matrix = jacobian.reshape(wrong.numeric.size, dy.size)
     return (
@@ -85,7 +85,7 @@ def _list_axes(axes: tuple[int, ...]) -> str:
 
 def _find_weights(wrong: WrongGradient, matrix: np.ndarray, dy: np.ndarray) -> Pattern | None:
     """Find an axis of y whose indices enter with weights other than 1."""
-    known = wrong.known.reshape(-1)
+    known = wrong.comparable.reshape(-1)
     analytic = wrong.analytic.reshape(-1)[known]
     for axis in range(dy.ndim):
         n = dy.shape[axis]

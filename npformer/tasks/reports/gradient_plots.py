@@ -163,7 +163,9 @@ def worst_entries(entries: Entries, most: int) -> list[list[Child]]:
     for i in known[np.argsort(-errors, kind="stable")][:most]:
         place = [int(k) for k in np.unravel_index(i, entries.gradient.shape)]
         exact = entries.exact.flat[i]
-        note = "corner" if entries.corners.flat[i] else "zero" if entries.zeros.flat[i] else ""
+        note = "corner" if entries.corners.flat[i] else ""
+        if entries.zeros.flat[i]:
+            note = "zero"
         rows.append(
             [
                 str(place),
