@@ -106,7 +106,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     "museum": (
         "Museum",
         "Bugs as layers, and the invariants that notice them.",
-        {"learn/museum": ["bug", "invariants"]},
+        {"learn/museum": ["bug", "invariants", "invariants_of_training", "invariants_of_writers"]},
     ),
     "data": (
         "Data and weights",

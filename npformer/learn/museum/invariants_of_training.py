@@ -79,7 +79,11 @@ def gradient_of_a_table_used_twice(chain: Layer) -> None:
 
 
 def each_step_of_adam_is_lr_long(kind: type[Adam]) -> None:
-    """With a constant gradient, small or large, each of Adam's steps changes every entry by lr."""
+    """With a constant gradient, small or large, each of Adam's steps changes every entry by lr.
+
+    By one percent: in the form in which lr is corrected instead of m and v (Kingma and Ba, 2015,
+    section 2), epsilon weighs more in the first steps.
+    """
     gradients = {"small": np.array([1e-4, -2e-4]), "large": np.array([1e2, -3e2])}
     parameters = {name: np.zeros(2) for name in gradients}
     optimizer = kind(parameters, lr=0.01)
@@ -88,7 +92,7 @@ def each_step_of_adam_is_lr_long(kind: type[Adam]) -> None:
         for name, theta in parameters.items():
             expected = -0.01 * step * np.sign(gradients[name])
             message = f"{name} gradients, step {step}"
-            np.testing.assert_allclose(theta, expected, rtol=1e-3, err_msg=message)
+            np.testing.assert_allclose(theta, expected, rtol=1e-2, err_msg=message)
 
 
 def a_missing_gradient_is_refused(kind: type[Adam]) -> None:
