@@ -153,7 +153,7 @@ def dropout_backward(dout, cache):
     return dout if mode == "test" else dout * mask
 
 
-def broken(layer, **options):
+def read_broken_promise(layer, **options):
     """Return what is said of the one promise that is broken."""
     with pytest.raises(nf.PromiseError) as error:
         nf.dropoutcheck(layer, **options)
@@ -201,7 +201,7 @@ def test_right_dropout_passes(layer):
     ],
 )
 def test_a_broken_promise_of_dropout_is_named(kind, words):
-    assert words in broken(kind(0.2))
+    assert words in read_broken_promise(kind(0.2))
 
 
 def test_the_share_that_is_kept_is_a_note_under_the_name_of_a_rate():
@@ -210,15 +210,17 @@ def test_the_share_that_is_kept_is_a_note_under_the_name_of_a_rate():
 
 
 def test_the_share_that_is_kept_breaks_a_stated_rate():
-    assert "not 0.2: p is the share that is kept" in broken(OfTheShareThatIsKept(0.2), rate=0.2)
+    assert "not 0.2: p is the share that is kept" in read_broken_promise(
+        OfTheShareThatIsKept(0.2), rate=0.2
+    )
 
 
 def test_a_wrong_rate_is_broken():
-    assert "0.2" in broken(Dropout(0.2), rate=0.4)
+    assert "0.2" in read_broken_promise(Dropout(0.2), rate=0.4)
 
 
 def test_one_over_p_shows_although_the_rate_is_one_half():
-    assert "scaled by 1/p, not 1/(1-p)" in broken(ScaledByOneOverP(0.5))
+    assert "scaled by 1/p, not 1/(1-p)" in read_broken_promise(ScaledByOneOverP(0.5))
 
 
 def test_one_half_stays_in_the_layer():

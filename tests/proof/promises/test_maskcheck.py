@@ -58,7 +58,7 @@ def attention(q, k, v, mask=None):
     return softmax(scores if mask is None else scores + mask) @ v
 
 
-def broken(layer, *inputs, **options):
+def read_broken_promises(layer, *inputs, **options):
     with pytest.raises(nf.PromiseError) as error:
         nf.maskcheck(layer, *inputs, **options)
     return "\n".join(map(str, error.value.report.broken_promises))
@@ -89,7 +89,7 @@ def test_a_right_causal_mask_passes(layer):
     ],
 )
 def test_a_broken_promise_of_a_mask_is_named(kind, words):
-    assert words in broken(kind(), X, mask=MASK)
+    assert words in read_broken_promises(kind(), X, mask=MASK)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_broken_promise_of_a_mask_is_named(kind, words):
     ],
 )
 def test_a_broken_causal_mask_is_named(kind, words):
-    assert words in broken(kind(), X, causal=True)
+    assert words in read_broken_promises(kind(), X, causal=True)
 
 
 def test_where_true_hides_a_mask_that_was_made_passes_with_a_note():
@@ -122,7 +122,7 @@ def test_a_mask_that_is_added_to_scores_passes():
 def test_an_added_mask_that_leaks_is_named():
     q = np.random.default_rng(0).normal(size=(2, 3, 5, 4))
     added = np.where(MASK, 0.0, -9.0)[:, None, None, :]
-    assert "not negative enough" in broken(attention, q, q, q, mask=added)
+    assert "not negative enough" in read_broken_promises(attention, q, q, q, mask=added)
 
 
 def test_a_layer_that_mixes_nothing_is_said_to():

@@ -15,7 +15,7 @@ from tests.proof.promises.faults_of_optimizers import (
 from tests.proof.promises.styles import STYLES, AdamOfDicts, RMSProp, adam
 
 
-def diagnosis(optimizer, **options):
+def read_diagnosis(optimizer, **options):
     with pytest.raises(nf.OptimcheckError) as error:
         nf.optimcheck(optimizer, **options)
     return error.value.report.diagnosis
@@ -57,21 +57,21 @@ def test_the_package_s_class_is_made_with_parameters():
     ("words", "replaced", "by"), [(words, *texts) for words, texts in OF_ADAM.items()], ids=OF_ADAM
 )
 def test_a_fault_of_adam_is_named(words, replaced, by):
-    assert diagnosis(adam_with(replaced, by)).startswith(f"Adam: {words}")
+    assert read_diagnosis(adam_with(replaced, by)).startswith(f"Adam: {words}")
 
 
 @pytest.mark.parametrize(
     ("words", "replaced", "by"), [(words, *texts) for words, texts in DECAYS.items()], ids=DECAYS
 )
 def test_a_fault_of_weight_decay_is_named(words, replaced, by):
-    assert diagnosis(adamw_with(replaced, by), weight_decay=0.1) == f"AdamW: {words}"
+    assert read_diagnosis(adamw_with(replaced, by), weight_decay=0.1) == f"AdamW: {words}"
 
 
 def test_two_faults_are_named_together():
     source = ADAM.replace("np.sqrt(v_hat)", "np.sqrt(np.sqrt(v_hat))").replace(
         "t = self.t", "t = 1"
     )
-    words = diagnosis(make("Adam", source))
+    words = read_diagnosis(make("Adam", source))
     assert words == "Adam: t is frozen at 1, so the bias correction never changes; " + (
         "its root is taken twice"
     )
@@ -81,14 +81,14 @@ def test_a_fault_beside_a_published_form_is_named():
     source = ADAM.replace("(np.sqrt(v_hat) + self.eps)", "(np.sqrt(v_hat) + self.eps) * 1.0")
     source = source.replace("g**2", "g**2 / (1 - b2)")
     words = "g^2 is not multiplied by 1 - beta2; weight decay is decoupled, as in AdamW"
-    assert diagnosis(make("Adam", source), weight_decay=0.1) == f"Adam: {words}"
+    assert read_diagnosis(make("Adam", source), weight_decay=0.1) == f"Adam: {words}"
 
 
 def test_another_kind_than_its_name_says_is_named():
     class Adam(RMSProp):
         pass
 
-    assert diagnosis(Adam) == "RMSProp: epsilon is inside the root, not Adam"
+    assert read_diagnosis(Adam) == "RMSProp: epsilon is inside the root, not Adam"
 
 
 def test_any_kind_passes_under_a_name_that_says_none():
@@ -99,7 +99,7 @@ def test_any_kind_passes_under_a_name_that_says_none():
 
 
 def test_an_unknown_formula_is_said_to_be_none():
-    words = diagnosis(adam_with("m_hat = m", "m_hat = 0.5 * m"))
+    words = read_diagnosis(adam_with("m_hat = m", "m_hat = 0.5 * m"))
     assert words == "neither Adam nor a fault of the table"
 
 
@@ -111,7 +111,7 @@ def test_an_optimizer_that_updates_copies_is_named():
             for p, g in zip(params, grads, strict=True):
                 p = p - self.lr * g
 
-    assert "the parameters do not change" in diagnosis(SGD)
+    assert "the parameters do not change" in read_diagnosis(SGD)
 
 
 def test_one_object_for_each_array_is_a_note():
@@ -145,7 +145,7 @@ def test_an_epsilon_that_was_not_found_is_a_note():
 
 
 def test_a_stated_epsilon_is_that_of_the_formula():
-    assert "neither" in diagnosis(AdamOfDicts(), eps=1e-3)
+    assert "neither" in read_diagnosis(AdamOfDicts(), eps=1e-3)
 
 
 def test_an_object_stays_as_it_is():
@@ -166,7 +166,7 @@ def test_a_fault_shows_in_float32():
             for key in params:
                 params[key] = params[key].astype("float32")
 
-    assert "t is frozen at 1" in diagnosis(Adam)
+    assert "t is frozen at 1" in read_diagnosis(Adam)
 
 
 def test_parameters_of_given_names_are_passed():
