@@ -6,7 +6,7 @@ import numpy as np
 
 from npformer.core import Context, Gradients
 from npformer.learn.museum.bug import Bug
-from npformer.learn.museum.probes import TOKENS, WIDTH, small
+from npformer.learn.museum.probes import TOKENS, WIDTH, report_of, small
 from npformer.models import Encoder
 from npformer.optim import warmup_inverse_sqrt
 from npformer.proof.cases.case import draw
@@ -80,6 +80,28 @@ def measure_loss(bug: Bug) -> str:
         f"one of {n_tokens} tokens is mistaken by 30 or so, and the loss is {wrong:.3g} instead of "
         f"{right:.3g}"
     )
+
+
+def measure_at_two_shapes(bug: Bug) -> str:
+    """Measure the gradient error at the museum's usual shape, and with one token more."""
+    verdicts = []
+    for shape in ((2, 4, WIDTH), (2, 5, WIDTH)):
+        report = report_of(bug.build(), draw(*shape))
+        verdict = "none" if report.passed else f"{report.error:.1g}"
+        verdicts.append(f"{verdict} at the shape {shape}")
+    return f"relative gradient error {', '.join(verdicts)}"
+
+
+def measure_means_of_dropout(bug: Bug) -> str:
+    """Measure the mean of dropout's result for ones, at three rates."""
+    means = []
+    for rate in (0.1, 0.5, 0.8):
+        dropout = bug.build()
+        dropout.rate = rate
+        context = Context(training=True, generator=np.random.default_rng(0))
+        y, _ = dropout.forward(np.ones((1000, 1000)), context)
+        means.append(f"{y.mean():.2g}")
+    return f"ones become {', '.join(means)} on average, at rates of 0.1, 0.5, 0.8"
 
 
 def in_the_warm_up(bug: Bug) -> str:
@@ -159,7 +181,9 @@ COSTS: dict[str, Callable[[Bug], str]] = {
     "LinearThatReshapesItsGradient": gradient_error,
     "softmax_with_its_diagonal": gradient_error,
     "GELUThatKeepsItsResult": gradient_error,
+    "DropoutDividedByItsRate": measure_means_of_dropout,
     "attention_that_masks_its_keys_twice": gradient_error,
+    "LayerNormDividedByItsTokens": measure_at_two_shapes,
     "attention_without_a_scale": in_the_output,
 }
 """What to measure, by the name of the bug; the others have no number."""
