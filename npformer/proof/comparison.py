@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from npformer.core import checks
+from npformer.proof.across_patterns import locate
 from npformer.proof.blind_spots import (
     FLOAT32_STEP,
     FLOAT32_TOLERANCE,
@@ -121,6 +122,10 @@ class Comparison:
             self.complex_tolerance,
             self.step,
         )
+        wrong = [t for t in self.tensors if not t.passes(self.tolerance, self.complex_tolerance)]
+        if len(wrong) > sum(bool(tensor.pattern) for tensor in wrong):
+            place = locate([t.name for t in self.tensors], [t.name for t in wrong])
+            self.notes += filter(None, [place])
 
     def broken_by_pair(self) -> list[str]:
         """Return the rules that a layer or a pair has broken by its results."""

@@ -164,6 +164,8 @@ def _other_sizes(
 def _write_number(factor: float) -> str:
     """Return a factor as a fraction, if it is a simple one, followed by "times" or "of"."""
     fraction = Fraction(factor).limit_denominator(SIMPLE)
+    if 0.0 < abs(factor - 1.0) < 1e-4:
+        return f"1 {'+' if factor > 1.0 else '-'} {abs(factor - 1.0):.3g} times"
     if not math.isclose(factor, float(fraction), rel_tol=1e-6) or fraction == 0:
         return f"{factor:.6g} times"
     if fraction.denominator == 1:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from npformer.proof.across_patterns import Pairs
 from npformer.proof.central_difference import STEP
-from npformer.proof.evidence import Evidence, Pattern
+from npformer.proof.evidence import Evidence, Pattern, WrongGradient
 from npformer.proof.patterns import patterns_of_all
 from npformer.proof.problem import Problem
 from npformer.proof.report import TensorReport
@@ -25,6 +26,10 @@ MOST_SAMPLED = 128
 
 MOST_NUMBERS = 2_000_000
 """The largest Jacobian that is kept."""
+
+SAVED_OUTPUT = Pattern(
+    "saved output", "right at y in place of x: the forward pass saved its output for its input"
+)
 
 CORNER = 1e-2
 """Slopes that differ by more, relative to the largest, are at a corner."""
@@ -56,14 +61,41 @@ def name_errors(
         name = tensor.name
         numeric, jacobian = differentiate(problem, name, evidence, left, step)
         left = max(left - int(np.isfinite(numeric).sum()), 0)
-        pairs[name] = analytic[name], numeric
+        pairs[name] = analytic[name], _take_exact(tensor, numeric)
         if jacobian is not None:
             jacobians[name] = jacobian
     inputs = {**evidence.inputs, **name_constants(problem)}
     patterns = patterns_of_all(pairs, replace(evidence, inputs=inputs), jacobians)
+    for tensor in wrong:
+        if tensor.name not in patterns and is_that_of_output(problem, tensor.name, pairs, evidence):
+            patterns[tensor.name] = SAVED_OUTPUT
     return [
         _add_pattern(tensor, patterns.get(tensor.name), pairs[tensor.name]) for tensor in tensors
     ]
+
+
+def is_that_of_output(problem: Problem, name: str, pairs: Pairs, evidence: Evidence) -> bool:
+    """Return whether a gradient is the derivative at y in place of x."""
+    x, y = problem.arrays[name], np.asarray(evidence.y)
+    if x.shape != y.shape or x.size > MOST_ENTRIES:
+        return False
+    original = x.copy()
+    try:
+        x[...] = y
+        y_of_y = np.array(problem.forward()[0])
+        numeric, _ = differentiate(problem, name, replace(evidence, y=y_of_y), MOST_ENTRIES)
+    except Exception:  # in a user's code, which is not defined there
+        return False
+    finally:
+        x[...] = original
+    return WrongGradient(name, *pairs[name], evidence).explains(numeric)
+
+
+def _take_exact(tensor: TensorReport, numeric: np.ndarray) -> np.ndarray:
+    """Return derivatives with those of the complex step, which has more digits, where it is."""
+    if tensor.entries is None:
+        return numeric
+    return np.where(np.isfinite(tensor.entries.exact), tensor.entries.exact, numeric)
 
 
 def _add_pattern(

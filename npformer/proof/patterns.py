@@ -13,8 +13,10 @@ from itertools import permutations
 
 import numpy as np
 
+from npformer.proof.across_patterns import Pairs, find_across
 from npformer.proof.evidence import STRICT, Evidence, Pattern, WrongGradient
 from npformer.proof.factors import is_known_factor, write_factor
+from npformer.proof.loss_patterns import find_epsilon
 from npformer.proof.slice_patterns import find_slices
 from npformer.proof.sum_patterns import find_sums
 
@@ -22,6 +24,9 @@ NO_EVIDENCE = Evidence()
 
 NOTHING = 1e-9
 """A gradient of at most this share of the other one is zero up to rounding."""
+
+WEAK = frozenset({"weights", "factors", "slices"})
+"""Kinds with many numbers to choose: one that several tensors show together says more."""
 
 MOST_AXES = 4
 """Up to this many axes all orders are tried."""
@@ -74,7 +79,7 @@ def find_pattern(
 
 
 def patterns_of_all(
-    gradients: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    pairs: Pairs,
     evidence: Evidence = NO_EVIDENCE,
     jacobians: Mapping[str, np.ndarray] | None = None,
 ) -> dict[str, Pattern]:
@@ -82,40 +87,26 @@ def patterns_of_all(
 
     Parameters
     ----------
-    gradients : mapping of str to (array, array)
-        The analytic and the numeric gradient of each tensor by name, right ones included.
+    pairs : mapping of str to (array, array)
+        The analytic and the numeric gradient of each tensor by name; of a right one the same array
+        twice.
     evidence : Evidence
         Of the function, without a Jacobian.
     jacobians : mapping of str to array, optional
         The Jacobian of each tensor whose Jacobian is known.
     """
     patterns: dict[str, Pattern] = {}
-    for name, (analytic, numeric) in gradients.items():
+    for name, (analytic, numeric) in pairs.items():
+        if analytic is numeric:
+            continue
         jacobian = (jacobians or {}).get(name)
         wrong = WrongGradient(name, analytic, numeric, replace(evidence, jacobian=jacobian))
-        scale = float(np.abs(numeric[wrong.comparable]).max(initial=0.0))
-        if np.abs(wrong.error).max(initial=0.0) <= 1e-6 * scale:
-            continue
-        pattern = _find_other_gradient(wrong, gradients)
-        pattern = pattern or find_pattern(name, analytic, numeric, wrong.evidence)
+        pattern = find_pattern(name, analytic, numeric, wrong.evidence)
+        if pattern is None or pattern.kind in WEAK:
+            pattern = find_across(wrong, pairs) or pattern
         if pattern is not None:
             patterns[name] = pattern
     return patterns
-
-
-def _find_other_gradient(
-    wrong: WrongGradient, gradients: Mapping[str, tuple[np.ndarray, np.ndarray]]
-) -> Pattern | None:
-    """Find the tensor whose gradient this is."""
-    for other, (analytic_of_other, numeric_of_other) in gradients.items():
-        if other == wrong.name or numeric_of_other.shape != wrong.analytic.shape:
-            continue
-        if wrong.comparable.sum() > 1 and wrong.explains(numeric_of_other):
-            of_other = WrongGradient(other, analytic_of_other, numeric_of_other, wrong.evidence)
-            swapped = of_other.explains(wrong.numeric)
-            what = "the two are swapped" if swapped else f"{other} has it, too"
-            return Pattern("swapped", f"it is the gradient of {other}; {what}")
-    return None
 
 
 def _find_zero(wrong: WrongGradient) -> Pattern | None:
@@ -189,15 +180,19 @@ def _shift(x: np.ndarray, shift: int, axis: int) -> np.ndarray:
 
 
 def _find_residual(wrong: WrongGradient) -> Pattern | None:
-    """Find dy, or a multiple of it, in the error: a residual connection's gradient is dy."""
-    dy = wrong.evidence.dy
-    if dy is None or dy.shape != wrong.numeric.shape or dy.size < 2:
+    """Find dy in the error: a residual connection's gradient is dy, and of a bias its sum."""
+    dy, shape = wrong.evidence.dy, wrong.numeric.shape
+    if dy is None or not shape or wrong.comparable.sum() < 2:
         return None
-    if wrong.explains(wrong.numeric - dy):
-        words = "dy is missing from it, as if a residual connection had been left out"
+    n_summed = dy.ndim - len(shape)
+    if n_summed < 0 or dy.shape[n_summed:] != shape:
+        return None
+    term, name = dy.sum(tuple(range(n_summed))), "the sum of dy" if n_summed else "dy"
+    if wrong.explains(wrong.numeric - term):
+        words = f"{name} is missing from it, as if a residual connection had been left out"
         return Pattern("residual missing", words)
-    if wrong.explains(wrong.numeric + dy):
-        return Pattern("residual twice", "dy is added once too often")
+    if wrong.explains(wrong.numeric + term):
+        return Pattern("residual twice", f"{name} is added once too often")
     return None
 
 
@@ -265,6 +260,7 @@ FINDERS: tuple[Callable[[WrongGradient], Pattern | None], ...] = (
     _find_constant,
     _find_array,
     _find_identity,
+    find_epsilon,
     find_slices,
     find_sums,
 )

@@ -5,6 +5,7 @@ import pytest
 
 from npformer import functional as F
 from npformer import layers as L
+from npformer.proof.across_patterns import locate
 from npformer.proof.evidence import Evidence
 from npformer.proof.gradcheck import gradcheck
 from npformer.proof.patterns import name_pattern, patterns_of_all
@@ -416,6 +417,148 @@ def test_gradients_of_two_shapes_are_refused():
 
 
 def test_several_tensors_are_named_at_once():
-    gradients = {"a": (W, B * W), "b": (B * W, W), "c": (W, W)}
+    other = np.random.default_rng(9).normal(size=W.shape)
+    gradients = {"a": (W, other), "b": (other, W), "c": (X, X)}
     kinds = {name: pattern.kind for name, pattern in patterns_of_all(gradients).items()}
     assert kinds == {"a": "swapped", "b": "swapped"}
+
+
+def block(x, W1, b1, W2, b2):
+    """Return h + tanh(h W2) + b2 with h = tanh(x W1) + b1."""
+    h = np.tanh(x @ W1) + b1
+    return h + np.tanh(h @ W2) + b2, (x, W1, b1, W2)
+
+
+def block_but(residual):
+    """Return a block whose backward pass multiplies the residual's gradient by a number."""
+
+    def backward(dy, cache):
+        x, W1, b1, W2 = cache
+        t = np.tanh(x @ W1)
+        h = t + b1
+        df = dy * (1.0 - np.tanh(h @ W2) ** 2)
+        dh = residual * dy + df @ W2.T
+        dt = dh * (1.0 - t**2)
+        return dt @ W1.T, x.T @ dt, dh.sum(0), h.T @ df, dy.sum(0)
+
+    return block, backward
+
+
+@pytest.mark.parametrize(
+    ("residual", "words"),
+    [(0.0, "is missing from it, as if a res"), (2.0, "is added once too often")],
+)
+def test_a_residual_inside_a_block_is_found_by_the_biases(residual, words):
+    arrays = X[:, 0], W, B, W.T, B[::-1].copy()
+    named = patterns_of(block_but(residual), *arrays)
+    assert list(named) == ["b1"]
+    assert named["b1"].startswith(f"the sum of dy {words}")
+
+
+@pytest.mark.parametrize(
+    ("residual", "words"),
+    [(0.0, "is missing from it, as if a res"), (2.0, "is added to it: that of a residual")],
+)
+def test_a_residual_before_a_last_step_is_found_by_the_biases(residual, words):
+    """Behind tanh dy is no longer the gradient of b2."""
+    forward, backward = block_but(residual)
+
+    def squashed(x, W1, b1, W2, b2):
+        s, cache = forward(x, W1, b1, W2, b2)
+        return np.tanh(s), (s, cache)
+
+    def squashed_backward(dy, cache):
+        s, cache = cache
+        return backward(dy * (1.0 - np.tanh(s) ** 2), cache)
+
+    arrays = X[:, 0], W, B, W.T, B[::-1].copy()
+    named = patterns_of((squashed, squashed_backward), *arrays)
+    assert list(named) == ["b1"]
+    assert named["b1"].startswith(f"the gradient of b2 {words}")
+
+
+def test_a_residual_inside_a_block_is_found_by_the_sum_of_dy():
+    """Without a bias behind it."""
+    forward, backward = block_but(0.0)
+    b2 = np.zeros(7)
+    without_b2 = (
+        lambda x, W1, b1, W2: forward(x, W1, b1, W2, b2),
+        lambda dy, cache: backward(dy, cache)[:-1],
+    )
+    words = "the sum of dy is missing from it, as if a residual connection had been left out"
+    assert patterns_of(without_b2, X[:, 0], W, B, W.T) == {"b1": words}
+
+
+def test_the_place_of_an_error_is_said():
+    with pytest.raises(GradcheckError) as caught:
+        gradcheck(block_but(0.0), X[:, 0], W, B, W.T, B[::-1].copy())
+    place = "going back, the gradients are right as far as W2, and wrong from b1 on"
+    assert place in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong", "said"),
+    [
+        ("xabc", "xa", True),
+        ("xabc", "xb", False),
+        ("xabc", "ab", False),
+        ("xabc", "x", False),
+        ("xabc", "xabc", False),
+    ],
+)
+def test_the_place_is_said_where_the_order_tells(names, wrong, said):
+    assert bool(locate(names, wrong)) == said
+
+
+def test_a_saved_output_is_named():
+    kept = (lambda x: (np.sin(x), np.sin(x))), lambda dy, y: dy * np.cos(y)
+    words = "right at y in place of x: the forward pass saved its output for its input"
+    assert patterns_of(kept, X) == {"x": words}
+
+
+def test_a_tiny_factor_is_named_by_the_complex_step():
+    tiny = (lambda x: (x**2, x)), lambda dy, x: 2.0 * (1.0 + 1e-9) * dy * x
+    assert patterns_of(tiny, X) == {"x": "backward is 1 + 1e-09 times the derivative"}
+
+
+LABELS = np.array([[1, 0], [3, 2], [6, 6]])
+
+
+def loss_but(forward_epsilon, backward_epsilon):
+    """Return the mean of -log(p + eps) over labels, with another eps in its gradient."""
+
+    def forward(logits, labels):
+        p = softmax(logits)[0]
+        right = np.take_along_axis(p, labels[..., None], -1)
+        return -np.log(right + forward_epsilon).mean(), (p, labels)
+
+    def backward(dy, cache):
+        p, labels = cache
+        right = np.take_along_axis(p, labels[..., None], -1)
+        one_hot = np.eye(p.shape[-1])[labels]
+        return (dy * (p - one_hot) * right / (right + backward_epsilon) / labels.size,)
+
+    return forward, backward
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "words"),
+    [
+        ((1e-3, 0.0), "that of log(p), though the loss has log(p + eps) with eps = 0.001"),
+        ((0.0, 1e-3), "that of log(p + eps) with eps = 0.001, though the loss has log(p)"),
+        ((1e-8, 0.0), "that of log(p), though the loss has log(p + eps) with eps = 1e-08"),
+    ],
+)
+def test_an_epsilon_of_a_loss_is_named(epsilons, words):
+    assert patterns_of(loss_but(*epsilons), X, LABELS) == {"logits": words}
+
+
+def test_an_epsilon_beside_probabilities_is_named():
+    p = softmax(X)[0]
+    target = np.eye(7)[LABELS]
+    loss = (
+        (lambda p: (-(target * np.log(p + 1e-4)).sum(-1), p)),
+        lambda dy, p: -dy[..., None] * target / p,
+    )
+    words = "that of log(p), though the loss has log(p + eps) with eps = 0.0001"
+    assert patterns_of(loss, p) == {"p": words}

@@ -21,12 +21,19 @@ TITLES = {
     "dy ignored": (
         "33. A gradient is tested with a dy of ones, as if the loss were the sum of the outputs."
     ),
+    "epsilon": "27. The loss is -log(p + eps), and its gradient is the one of -log p.",
     "factor missing": "4. The backward pass of layer norm forgets gamma.",
     "masked": "21. The padding mask is inverted.",
     "repeated ids": "30. A repeated id gets the gradient of its last occurrence alone.",
     "reshaped": TRANSPOSED,
     "residual missing": (
         "31. The backward pass of a block goes through the feed-forward network, and not around it."
+    ),
+    "residual through": (
+        "31. The backward pass of a pre-norm block sends the residual's gradient through the norm."
+    ),
+    "saved output": (
+        "38. An activation keeps its result for the backward pass, which expects its input."
     ),
     "tied": "37. An output that shares the table of an embedding adds nothing to its gradient.",
     "transposed": TRANSPOSED,
