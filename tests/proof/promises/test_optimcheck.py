@@ -21,7 +21,7 @@ def read_diagnosis(optimizer, **options):
     return error.value.report.diagnosis
 
 
-def parameters():
+def two_arrays():
     return {"a": np.ones((2, 3)), "b": np.ones(4)}
 
 
@@ -33,14 +33,14 @@ def test_a_right_optimizer_passes_however_it_is_called(optimizer, words):
 @pytest.mark.parametrize(
     ("optimizer", "words"),
     [
-        (nf.Adam(parameters()), "Adam"),
-        (nf.Adam(parameters(), weight_decay=0.1), "Adam: weight decay is decoupled, as in AdamW"),
-        (nf.Adam(parameters(), schedule="linear(total=20)"), "Adam"),
-        (nf.Adam(parameters(), betas=(0.5, 0.75), eps=1e-6), "Adam"),
-        (nf.SGD(parameters(), lr=0.1), "gradient descent"),
-        (nf.SGD(parameters(), lr=0.1, momentum=0.9), "gradient descent with momentum"),
+        (nf.Adam(two_arrays()), "Adam"),
+        (nf.Adam(two_arrays(), weight_decay=0.1), "Adam: weight decay is decoupled, as in AdamW"),
+        (nf.Adam(two_arrays(), schedule="linear(total=20)"), "Adam"),
+        (nf.Adam(two_arrays(), betas=(0.5, 0.75), eps=1e-6), "Adam"),
+        (nf.SGD(two_arrays(), lr=0.1), "gradient descent"),
+        (nf.SGD(two_arrays(), lr=0.1, momentum=0.9), "gradient descent with momentum"),
         (
-            nf.SGD(parameters(), lr=0.1, momentum=0.9, nesterov=True),
+            nf.SGD(two_arrays(), lr=0.1, momentum=0.9, nesterov=True),
             "gradient descent with Nesterov's momentum",
         ),
     ],
