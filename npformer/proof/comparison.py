@@ -110,6 +110,10 @@ class Comparison:
             self.problem, self.v, self.tensors, self._check_elsewhere
         )
         self.notes += notes
+        self._name_errors(y, gradients, numbers)
+
+    def _name_errors(self, y: np.ndarray, gradients: Results, numbers: Mapping[str, float]) -> None:
+        """Add to the reports of wrong tensors what kind of error they have, or where it begins."""
         evidence = Evidence(inputs=self.problem.arrays, numbers=numbers, dy=self.v, y=y)
         if self.rounded:
             evidence = replace(evidence, strict=FLOAT32_TOLERANCE)
