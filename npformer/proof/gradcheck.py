@@ -29,6 +29,7 @@ from npformer.core.inputs import check_inputs, inputs_of_arrays, within
 from npformer.proof.blind_spots import coinciding_sizes
 from npformer.proof.comparison import Comparison, Settings
 from npformer.proof.foreign.check import check_foreign
+from npformer.proof.foreign.libraries import library_of
 from npformer.proof.naming import numbers_of
 from npformer.proof.pairs import GENERATORS, has_backward, pair_problem
 from npformer.proof.problem import Problem, layer_problem
@@ -145,7 +146,7 @@ def gradcheck(
         report = _check_layer(target, inputs, mask, types, training, settings)
     else:
         options = _without_none({"mask": mask, "types": types}) | options
-        if has_backward(target):
+        if has_backward(target) and not library_of(target, inputs):
             report = _check_pair(target, inputs, options, wrt, settings)
         else:
             report = check_foreign(target, inputs, options, params, wrt, training, settings)

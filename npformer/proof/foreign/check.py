@@ -10,6 +10,8 @@ from npformer.core import describe
 from npformer.proof.blind_spots import coinciding_sizes
 from npformer.proof.comparison import Comparison, Settings
 from npformer.proof.foreign.gradient_places import GradientPlaces
+from npformer.proof.foreign.libraries import LIBRARIES, library_of
+from npformer.proof.foreign.libraries.library_function import library_problem
 from npformer.proof.foreign.protocol import observe_protocol
 from npformer.proof.foreign.stateful import StatefulObject, method_names
 from npformer.proof.foreign.stateful_problem import stateful_problem
@@ -41,6 +43,8 @@ def check_foreign(
             f"target is the class {target.__name__}; expected an object of it: "
             f"gradcheck({target.__name__}(...), x)"
         )
+    if library := library_of(target, inputs):
+        return _check_library(library, target, inputs, options, wrt, settings)
     if method_names(target) is not None:
         return _check_object(target, inputs, options, params, wrt, settings)
     function = target if callable(target) else loss_method(target)
@@ -51,6 +55,26 @@ def check_foreign(
             "(loss, gradient): gradcheck(layer, x), gradcheck((forward, backward), x)"
         )
     return _check_value_and_gradient(function, inputs, options, params, wrt, settings)
+
+
+def _check_library(
+    library: str,
+    target: Any,
+    inputs: tuple[Any, ...],
+    options: dict[str, Any],
+    wrt: Sequence[str] | None,
+    settings: Settings,
+) -> GradcheckReport:
+    """Check what a library such as torch differentiates by itself."""
+    function = LIBRARIES[library](target, inputs, options)
+    comparison = _compare(library_problem(function, wrt), settings, numbers_of(options))
+    missing = [
+        f"{name} gets no gradient from {library}, though y depends on it"
+        for name in comparison.without_gradient
+    ]
+    version = getattr(function.library, "__version__", "")
+    comparison.notes.append(f"differentiated by {library} {version}".rstrip())
+    return comparison.report([*comparison.broken_rules, *missing], derivative_alone=True)
 
 
 def _check_object(
