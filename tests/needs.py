@@ -21,6 +21,11 @@ GROUPS = {
     "pandas": ("pandas",),
     "pyarrow": ("pyarrow",),
     "sympy": ("sympy",),
+    "autograd": ("autograd",),
+    "equinox": ("equinox",),
+    "jax": ("jax",),
+    '"mlx[cpu]"': ("mlx",),
+    "tinygrad": ("tinygrad",),
 }
 """Libraries by what `python -m pip install` takes to install them."""
 

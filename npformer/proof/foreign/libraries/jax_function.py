@@ -34,7 +34,7 @@ class JaxFunction(LibraryFunction):
         first, *rest = path
         written = self.library.tree_util.keystr(tuple(rest))
         if first.idx == 0:
-            argument = self._argument_names()[rest[0].idx]
+            argument: str = self._argument_names()[rest[0].idx]
             return argument + str(self.library.tree_util.keystr(tuple(rest[1:])))
         return str(written).strip(".[]'")
 
