@@ -1,4 +1,6 @@
-"""Every pair of `npformer.functional` with arguments: the table that all tests of pairs use.
+"""Every pair of functions with arguments: the table that all tests of pairs use.
+
+The pairs are those of `npformer.functional`, and `bag` of the wide model.
 
 A row is `(inputs, options)`: each array of floats among the inputs has a gradient, options have
 none. Sizes, numbers and masks follow an `Example`.
@@ -10,8 +12,12 @@ from typing import Any
 import numpy as np
 
 from npformer import functional as F
+from npformer.tasks.wide import bag, bag_backward
 
-NAMES = sorted(name.removesuffix("_backward") for name in F.__all__ if name.endswith("_backward"))
+FUNCTIONS = {name: getattr(F, name) for name in F.__all__}
+FUNCTIONS |= {"bag": bag, "bag_backward": bag_backward}
+
+NAMES = sorted(name.removesuffix("_backward") for name in FUNCTIONS if name.endswith("_backward"))
 
 
 @dataclass(frozen=True)
@@ -160,12 +166,12 @@ def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict
 def run(name: str, example: Example, dtype: str = "float64") -> tuple[Any, Any]:
     """Return result and cache of a forward function."""
     inputs, options = pairs(example, dtype)[name]
-    return getattr(F, name)(*inputs, **options)
+    return FUNCTIONS[name](*inputs, **options)
 
 
 def gradients_of(name: str, dy: Any, cache: Any) -> tuple[np.ndarray, ...]:
     """Return what the backward function gives, as a tuple also if it is one array."""
-    gradients = getattr(F, f"{name}_backward")(dy, cache)
+    gradients = FUNCTIONS[f"{name}_backward"](dy, cache)
     return gradients if isinstance(gradients, tuple) else (gradients,)
 
 

@@ -17,6 +17,7 @@ import npformer as nf
 from npformer import functional as F
 from npformer.core import initializers
 from npformer.layers import LayerNorm, Positions
+from npformer.tasks import wide
 from npformer.tasks.sources.recipes import RECIPES
 from tests.training.common import calling
 
@@ -25,6 +26,7 @@ TABLE = Path(__file__).with_name("defaults.txt")
 MODULES = {"npformer": nf, "functional": F, "layers": nf.layers, "mixers": nf.mixers}
 MODULES |= {"losses": nf.losses, "optim": nf.optim, "models": nf.models, "published": nf.published}
 MODULES |= {"data": nf.data, "interop": nf.interop, "initializers": initializers}
+MODULES["tasks.wide"] = wide
 """Where users find functions and classes. One that is in several is listed in the first."""
 
 

@@ -36,6 +36,7 @@ FLOORS = [
     "models/trainable",
     "training",
     "interop",
+    "tasks/wide",
     "tasks/reports",
     "tasks/estimators",
     "tasks/sources",
@@ -140,6 +141,7 @@ def test_cupy_is_imported_in_one_place():
 
 def device_neutral_files():
     names = [*files_to_read(), ROOT / "models" / "trainable" / "text_encoder.py"]
+    names += [ROOT / "tasks" / "wide" / f"{name}.py" for name in ("bag", "layer", "loss", "model")]
     # What they count, labels, lengths and positions, is on the host.
     on_the_host = {
         "models/losses.py",

@@ -45,7 +45,7 @@ PAGES = {
     "your_data": "core.context data models.step training.callbacks training.evaluation"
     " training.storage models.trainable.prediction_file models.trainable.sequence_classifier",
     "resume": "core.generators training.fit training.own_loop",
-    "your_file": "data.series data.tables functional.bag layers.wide models.wide_sequence_model"
+    "your_file": "data.series data.tables tasks.wide"
     " tasks.estimators.classifier tasks.estimators.estimator"
     " tasks.estimators.scores tasks.estimators.series_classifier tasks.estimators.text_classifier",
     "writing": "interop.writers tasks.estimators.text_translator tasks.estimators.text_writer",

@@ -1,4 +1,4 @@
-"""A page for each pair of `npformer.functional`, made from its source when the site is built.
+"""A page for each pair of functions, made from its source when the site is built.
 
 Each line that ran stands beside its comment and the numbers that it made. They are caught while the
 pair runs, so they cannot drift from the code. Below stands PyTorch's form, as the parity tests have
@@ -24,8 +24,7 @@ from sphinx.application import Sphinx
 from docs.site import in_pytorch
 from docs.site.below_title import below_title, chapter_of
 from docs.site.running_examples import RUNNING, running_example
-from npformer import functional as F
-from tests.pairs import NAMES, Example, gradients_of, pairs
+from tests.pairs import FUNCTIONS, NAMES, Example, gradients_of, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "line_by_line"
@@ -49,7 +48,7 @@ def example(name: str) -> tuple[list[Any], dict[str, Any], Any]:
     inputs, options = pairs(SMALL, "float64")[name]
     inputs = [np.round(x, 2) if x.dtype.kind == "f" else x for x in inputs]
     again = pairs(SMALL, "float64")[name]  # a generator of dropout has drawn by then
-    y, _ = getattr(F, name)(*inputs, **again[1])
+    y, _ = FUNCTIONS[name](*inputs, **again[1])
     return inputs, options, np.round(np.random.default_rng(1).normal(size=np.shape(y)), 1)
 
 
@@ -173,7 +172,7 @@ def section(function: Any, values_by_line: dict[int, dict[str, Any]]) -> str:
 
 def page(name: str) -> str:
     """Return the page of a pair."""
-    forward, backward = (getattr(F, chapter) for chapter in (name, f"{name}_backward"))
+    forward, backward = FUNCTIONS[name], FUNCTIONS[f"{name}_backward"]
     inputs, options, dy = example(name)
     (y, cache), values_forward = traced(forward, *inputs, **options)
     _, values_backward = traced(backward, dy, cache)
@@ -248,10 +247,8 @@ def write(app: Sphinx) -> None:
     rows.append("- without a chapter: " + ", ".join(f"[{name}]({name}.md)" for name in rest))
     tree = "\n".join(NAMES)
     (folder / "index.md").write_text(
-        "# Line by line\n\nEach pair of `npformer.functional`, with the numbers that its lines "
-        "make of a small example.\n\n"
-        + "\n".join(rows)
-        + f"\n\n```{{toctree}}\n:hidden:\n{tree}\n```\n",
+        "# Line by line\n\nEach pair of functions, with the numbers that its lines make of a small "
+        "example.\n\n" + "\n".join(rows) + f"\n\n```{{toctree}}\n:hidden:\n{tree}\n```\n",
         "utf-8",
     )
 

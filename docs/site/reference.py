@@ -42,7 +42,6 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
                 "sequence_model",
                 "step",
                 "transformer",
-                "wide_sequence_model",
             ],
             "models/trainable": [
                 "model",
@@ -69,6 +68,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
                 "estimator",
                 "scores",
             ],
+            "tasks/wide": ["bag", "layer", "loss", "model"],
         },
     ),
     "losses": (

@@ -94,9 +94,10 @@ def _summary(reports: list[GradcheckReport], n_failed: int) -> str:
 
 def _choose_cases(options: argparse.Namespace) -> list[Any]:
     """Return the cases whose names contain one of the given words, or all if none is given."""
-    # These two add their cases; with the engine, layers are compared with their twins.
+    # These three add their cases; with the engine, layers are compared with their twins.
     import npformer.learn.museum.published_cases
-    import npformer.models.trainable.cases  # noqa: F401
+    import npformer.models.trainable.cases
+    import npformer.tasks.wide.cases  # noqa: F401
     from npformer.cli.plugin_cases import plugin_cases
     from npformer.proof.cases import cases
 

@@ -23,7 +23,6 @@ from npformer.models import (
     NextToken,
     SequenceModel,
     Transformer,
-    WideSequenceModel,
 )
 
 
@@ -303,9 +302,6 @@ TABLE.add_container(
     tokens=FirstChild(),
 )
 TABLE.add_container(SequenceModel, "embed", "encoder", "pool", "classify", embed=FirstChild())
-TABLE.add_container(
-    WideSequenceModel, "embed", "encoder", "pool", "classify", "wide", embed=FirstChild()
-)
 TABLE.add_container(NextToken, "embed", "encoder", "output", embed=FirstChild())
 TABLE.add_container(
     MaskedTokens,

@@ -36,7 +36,6 @@ from npformer.functional.attention import (
     scaled_dot_product_attention_backward,
 )
 from npformer.functional.averaging import average, average_backward, averaging_weights
-from npformer.functional.bag import bag, bag_backward
 from npformer.functional.causal_convolution import (
     causal_convolution,
     causal_convolution_backward,
@@ -148,7 +147,7 @@ __all__ += ["fourier_mixing", "fourier_mixing_backward"]
 __all__ += ["hartley_mixing", "hartley_mixing_backward"]
 __all__ += ["linear_mixing", "linear_mixing_backward"]
 __all__ += ["dropout", "dropout_backward", "token_dropout", "token_dropout_backward"]
-__all__ += ["bag", "bag_backward", "embedding", "embedding_backward"]
+__all__ += ["embedding", "embedding_backward"]
 __all__ += ["max_pooling", "max_pooling_backward", "mean_pooling", "mean_pooling_backward"]
 __all__ += ["softmax_cross_entropy", "softmax_cross_entropy_backward"]
 __all__ += ["binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits_backward"]

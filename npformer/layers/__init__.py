@@ -27,7 +27,6 @@ from npformer.layers.pooling import (
 from npformer.layers.rms_norm import NORMS, RMSNorm
 from npformer.layers.sequential import Sequential
 from npformer.layers.time_distributed import TimeDistributed
-from npformer.layers.wide import Wide
 
 __all__ = [
     "ACTIVATIONS",
@@ -62,5 +61,4 @@ __all__ = [
     "TimeDistributed",
     "TokenDropout",
     "TokenTypes",
-    "Wide",
 ]

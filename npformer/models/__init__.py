@@ -11,7 +11,6 @@ from npformer.models.next_token import NextToken
 from npformer.models.sequence_model import SequenceModel
 from npformer.models.step import accumulate
 from npformer.models.transformer import Transformer
-from npformer.models.wide_sequence_model import TwoAnswers, WideSequenceModel
 
 __all__ = [
     "POSITIONS",
@@ -26,7 +25,5 @@ __all__ = [
     "NextToken",
     "SequenceModel",
     "Transformer",
-    "TwoAnswers",
-    "WideSequenceModel",
     "accumulate",
 ]

@@ -22,7 +22,8 @@ from npformer.engine.team import Team
 from npformer.engine.twins import twin_on
 from npformer.layers import POOLINGS
 from npformer.mixers import MixerSettings, WholeSequenceMixer
-from tests.pairs import MASKED, PLAIN, pairs
+from npformer.tasks.wide import Wide
+from tests.pairs import FUNCTIONS, MASKED, PLAIN, pairs
 
 Results = dict[str, Any]
 
@@ -112,9 +113,10 @@ def _pair(name: str, *inputs: Any, say: str = "", **options: Any) -> Case:
     def run(backend: str, dtype: str) -> Results:
         arrays = [move(x, backend, dtype) for x in inputs]
         chosen = {key: move(value, backend, dtype) for key, value in options.items()}
-        y, cache = getattr(F, name)(*arrays, **chosen)
+        y, cache = FUNCTIONS[name](*arrays, **chosen)
         dy = np.random.default_rng(1).normal(size=y.shape)
-        result = getattr(F, f"{name}_backward")(move(dy, backend, dtype) if y.shape else 0.7, cache)
+        dy = move(dy, backend, dtype) if y.shape else 0.7
+        result = FUNCTIONS[f"{name}_backward"](dy, cache)
         gradients = result if isinstance(result, tuple) else (result,)
         return {"y": y} | {f"gradient {i}": g for i, g in enumerate(gradients)}
 
@@ -225,7 +227,7 @@ def _layer(
 
     `options` are those of the class; all others are those of `_case_of_layer`.
     """
-    kind = getattr(L, covers)
+    kind = Wide if covers == "Wide" else getattr(L, covers)
 
     def make(dtype: str) -> nf.Layer:
         common_options = {"seed": 0, "dtype": dtype}

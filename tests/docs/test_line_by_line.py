@@ -10,7 +10,8 @@ from tests.needs import NEEDS
 pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
 from docs.site import in_pytorch, line_by_line, running_examples
-from docs.site.line_by_line import NAMES, F
+from npformer import functional as F
+from tests.pairs import FUNCTIONS, NAMES
 
 
 def test_the_lines_of_softmax_make_the_numbers_of_the_chapter():
@@ -31,7 +32,7 @@ def test_the_lines_of_softmax_make_the_numbers_of_the_chapter():
 def test_a_page_has_every_line_of_a_pair(name):
     pytest.importorskip("torch", reason=NEEDS["torch"])
     text = line_by_line.page(name)
-    for function in (getattr(F, name), getattr(F, f"{name}_backward")):
+    for function in (FUNCTIONS[name], FUNCTIONS[f"{name}_backward"]):
         rows = [*line_by_line.statements(function)]
         assert all(line_by_line.escape(code) in text for *_, code in rows)
         said = [comments or line_by_line.said_of(code) for *_, comments, code in rows]

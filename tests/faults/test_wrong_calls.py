@@ -9,6 +9,7 @@ import npformer as nf
 from npformer import data, mixers
 from npformer import functional as F
 from npformer import layers as L
+from npformer.tasks import wide
 from tests.faults.valid_calls import CALLS
 from tests.faults.wrong_calls import draw_calls, run
 
@@ -80,8 +81,11 @@ NOT_CALLED = {
     "mixers.Synthesizer",
     "mixers.SCORES",
     "mixers.WholeSequenceMixer",
+    "tasks.wide.TwoAnswers",
+    "tasks.wide.WideSequenceClassifier",
+    "tasks.wide.WideSequenceModel",
 }
-MODULES = {"functional": F, "layers": L, "mixers": mixers, "data": data}
+MODULES = {"functional": F, "layers": L, "mixers": mixers, "data": data, "tasks.wide": wide}
 
 
 def test_every_public_name_is_called():

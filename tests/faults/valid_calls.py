@@ -22,7 +22,8 @@ from npformer.core import Registry, generators, initializers
 from npformer.data.tokenizers import train_tokenizer
 from npformer.models import InputEmbedding, SequenceModel
 from npformer.optim import SCHEDULES
-from tests.pairs import MASKED, pairs
+from npformer.tasks.wide import Wide
+from tests.pairs import FUNCTIONS, MASKED, pairs
 
 
 class Made(NamedTuple):
@@ -150,7 +151,7 @@ ARGUMENTS: dict[str, Any] = {
 
 # Functions ----------------------------------------------------------------------------------------
 for name, (inputs, options) in pairs(MASKED, "float32").items():
-    forward, backward = getattr(F, name), getattr(F, f"{name}_backward")
+    forward, backward = FUNCTIONS[name], FUNCTIONS[f"{name}_backward"]
     y, cache = forward(*inputs, **options)
     if name == "mixture_scores":  # takes any number of scores
 
@@ -158,10 +159,11 @@ for name, (inputs, options) in pairs(MASKED, "float32").items():
             return F.mixture_scores(logits, first, second)
 
     arguments = dict(zip(inspect.signature(forward).parameters, inputs, strict=False)) | options
-    call(f"functional.{name}", forward, by_name=False, **arguments)
+    room = "functional" if hasattr(F, name) else "tasks.wide"
+    call(f"{room}.{name}", forward, by_name=False, **arguments)
     (dy, _) = inspect.signature(backward).parameters
     arguments = {dy: y if y.ndim else 1.0}
-    call(f"functional.{name}_backward", partial(backward, cache=cache), **arguments)
+    call(f"{room}.{name}_backward", partial(backward, cache=cache), **arguments)
 
 scores = pairs(MASKED, "float32")["average"][0][0]
 call("functional.averaging_weights", F.averaging_weights, scores=scores)
@@ -198,25 +200,28 @@ def layers(module: Any) -> None:
     for name in module.__all__:
         kind = getattr(module, name)
         is_layer = isinstance(kind, type) and issubclass(kind, nf.Layer)
-        if not is_layer or kind in BASE_CLASSES:
-            continue
-        where = f"{module.__name__.partition('.')[2]}.{name}"
-        if name.startswith("Blockwise"):  # not all that its base takes
-            arguments = {"d_model": 4, "n_heads": 2, "seed": 0, "dtype": "float32"}
-        elif name == "Sequential":
-            continue
-        else:
-            parameters = inspect.signature(kind).parameters
-            arguments = {key: ARGUMENTS[key] for key in parameters if key in ARGUMENTS}
-            arguments |= SPECIAL.get(name, {})
-        call(where, kind, by_name=False, **arguments)
-        if "Cross" not in name and name != "MixtureScores":
-            x = IDS if name in OF_IDS else f32(2, 3, 4)
-            call(f"{name}(x)", nf.Layer.__call__.__get__(kind(**arguments)), x=x, mask=KEEP)
+        if is_layer and kind not in BASE_CLASSES and name != "Sequential":
+            add_layer_class(f"{module.__name__.partition('.')[2]}.{name}", kind)
+
+
+def add_layer_class(public_name: str, kind: type[nf.Layer]) -> None:
+    """Add a class of layers, and a call of a layer of it."""
+    name = kind.__name__
+    if name.startswith("Blockwise"):  # not all that its base takes
+        arguments = {"d_model": 4, "n_heads": 2, "seed": 0, "dtype": "float32"}
+    else:
+        parameters = inspect.signature(kind).parameters
+        arguments = {key: ARGUMENTS[key] for key in parameters if key in ARGUMENTS}
+        arguments |= SPECIAL.get(name, {})
+    call(public_name, kind, by_name=False, **arguments)
+    if "Cross" not in name and name != "MixtureScores":
+        x = IDS if name in OF_IDS else f32(2, 3, 4)
+        call(f"{name}(x)", nf.Layer.__call__.__get__(kind(**arguments)), x=x, mask=KEEP)
 
 
 layers(L)
 layers(mixers)
+add_layer_class("tasks.wide.Wide", Wide)
 call("layers.Sequential", lambda layer: L.Sequential(layer, L.Tanh()))
 call("mixers.AveragingMixer", mixers.AveragingMixer)
 call("mixers.MixerSettings", mixers.MixerSettings)

@@ -10,8 +10,8 @@ import pytest
 import npformer as nf
 from npformer.interop import ARCHITECTURES
 from npformer.mixers import MIXERS
-from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import SeriesClassifier, TextClassifier
+from npformer.tasks.wide import Wide, WideSequenceClassifier
 from tests.interop.folders import TEXTS as SENTENCES
 from tests.interop.folders import tiny
 from tests.needs import NEEDS
@@ -165,6 +165,7 @@ BASES = {nf.layers.Pooling, nf.mixers.AveragingMixer, nf.mixers.Synthesizer, nf.
 def test_every_stock_layer_has_a_converter():
     public = (getattr(module, name) for module in (nf.layers, nf.mixers) for name in module.__all__)
     stock = {layer for layer in public if isinstance(layer, type) and issubclass(layer, nf.Layer)}
+    stock.add(Wide)
     assert stock - set(nf.interop.onnx.CONVERTERS) == OF_TWO_SEQUENCES | BASES
 
 

@@ -7,7 +7,7 @@ from npformer import functional as F
 from npformer.interop import ARCHITECTURES
 from npformer.layers import ACTIVATIONS
 from tests.needs import NEEDS
-from tests.pairs import MASKED, NAMES, PLAIN, Example, gradients_of, pairs
+from tests.pairs import FUNCTIONS, MASKED, NAMES, PLAIN, Example, gradients_of, pairs
 
 from .formulas import FORWARD_ONLY, REFERENCES
 from .functional_cases import CASES
@@ -23,7 +23,7 @@ def as_leaves(inputs):
 def assert_pair_agrees(name, inputs, options):
     leaves = as_leaves(inputs)
     expected = REFERENCES[name](*leaves, **copy.deepcopy(options))
-    y, cache = getattr(F, name)(*inputs, **options)
+    y, cache = FUNCTIONS[name](*inputs, **options)
     assert_close(y, expected)
     (dy,) = normals(y.shape, seed=99)
     differentiated = [x for x in leaves if isinstance(x, torch.Tensor)]
@@ -44,7 +44,7 @@ EXAMPLES["one of each"] = Example(batch=1, length=1, keys=1, n_heads=1, others=1
 
 
 def test_every_function_has_a_formula():
-    public = [name for name in F.__all__ if callable(getattr(F, name))]
+    public = [name for name, function in FUNCTIONS.items() if callable(function)]
     forward = [name for name in public if not name.endswith("_backward")]
     assert sorted({**REFERENCES, **FORWARD_ONLY}) == sorted(forward)
 
@@ -62,7 +62,7 @@ def calls_of(name):
 def test_every_option_has_a_case(name):
     """With its default and with another value, as the signature has them."""
     assert calls_of(name)
-    assert untried_options(getattr(F, name), calls_of(name)) == []
+    assert untried_options(FUNCTIONS[name], calls_of(name)) == []
 
 
 # PyTorch notes that an even kernel with "same" costs it a copy of the input. That is what we ask.
@@ -88,7 +88,7 @@ def flat(result):
 
 @pytest.mark.parametrize(("name", "inputs", "options"), FORWARD_ONLY_CASES)
 def test_a_function_without_a_backward_pass_agrees(name, inputs, options):
-    ours = flat(getattr(F, name)(*inputs, **options))
+    ours = flat(FUNCTIONS[name](*inputs, **options))
     theirs = flat(FORWARD_ONLY[name](*as_leaves(inputs), **options))
     for i, (array, expected) in enumerate(zip(ours, theirs, strict=True)):
         assert_close(array, expected, f"result {i}")

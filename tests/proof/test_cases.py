@@ -8,6 +8,7 @@ import pytest
 import npformer
 import npformer.learn.museum.published_cases
 import npformer.models.trainable.cases
+import npformer.tasks.wide.cases
 from npformer import functional as F
 from npformer.core import Layer, TwoInputLayer
 from npformer.engine.twin_classes import TABLE, Fast
@@ -17,6 +18,7 @@ from npformer.mixers import MIXERS, Mixer
 from npformer.models.trainable import Model
 from npformer.models.trainable.protocol import Trainable
 from npformer.proof.cases import GROUPS, cases
+from tests.pairs import FUNCTIONS
 
 CASES = cases()
 LESS_EXACT = {"dense_synthesizer: one map, padding mask": 1e-12}
@@ -67,13 +69,13 @@ def test_names_differ_and_groups_are_known():
 
 def backward_functions():
     names = [f"{F.__name__}.{module.name}" for module in pkgutil.iter_modules(F.__path__)]
-    modules = map(importlib.import_module, names)
+    modules = map(importlib.import_module, [*names, "npformer.tasks.wide.bag"])
     return {name for module in modules for name in vars(module) if name.endswith("_backward")}
 
 
 def test_every_pair_is_covered():
     backward = backward_functions()
-    assert backward >= {name for name in F.__all__ if name.endswith("_backward")}
+    assert backward >= {name for name in FUNCTIONS if name.endswith("_backward")}
     assert sorted(backward - COVERED) == []
     assert sorted({name.removesuffix("_backward") for name in backward} - COVERED) == []
 
@@ -122,7 +124,7 @@ def test_every_fast_class_belongs_to_a_covered_layer_class():
 def test_every_layer_class_and_mixer_is_covered_and_nothing_else():
     plain = plain_classes() | set(MIXERS)
     assert sorted(plain - COVERED) == []
-    assert COVERED - plain - set(F.__all__) == {"loss_and_gradients"}
+    assert COVERED - plain - set(FUNCTIONS) == {"loss_and_gradients"}
 
 
 def test_a_point_without_a_derivative_is_reported_as_such():

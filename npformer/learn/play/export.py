@@ -29,7 +29,7 @@ from npformer.learn.play.tensors import pack
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
 from npformer.models.trainable import SequenceClassifier
-from npformer.models.trainable.sequence_classifier import WideSequenceClassifier
+from npformer.tasks.wide import WideSequenceClassifier
 from npformer.training.storage.models import rebuildable
 from npformer.training.storage.outputs import check_place, write_output
 

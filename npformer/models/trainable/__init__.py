@@ -6,10 +6,7 @@ from npformer.models.trainable.masked_language_model import MaskedLanguageModel
 from npformer.models.trainable.model import Model
 from npformer.models.trainable.prediction_file import predict_to_file
 from npformer.models.trainable.pretrained_weights import take_over
-from npformer.models.trainable.sequence_classifier import (
-    SequenceClassifier,
-    WideSequenceClassifier,
-)
+from npformer.models.trainable.sequence_classifier import SequenceClassifier
 
 __all__ = [
     "EncoderDecoder",
@@ -17,7 +14,6 @@ __all__ = [
     "MaskedLanguageModel",
     "Model",
     "SequenceClassifier",
-    "WideSequenceClassifier",
     "predict_to_file",
     "take_over",
 ]

@@ -12,15 +12,12 @@ from npformer.models.trainable.encoder_decoder import EncoderDecoder
 from npformer.models.trainable.language_model import LanguageModel
 from npformer.models.trainable.masked_language_model import MaskedLanguageModel
 from npformer.models.trainable.model import Model
-from npformer.models.trainable.sequence_classifier import (
-    SequenceClassifier,
-    WideSequenceClassifier,
-)
+from npformer.models.trainable.sequence_classifier import SequenceClassifier
 from npformer.models.trainable.text_encoder import TextEncoder
 from npformer.proof.cases import SUBJECTS
 from npformer.proof.cases.case import MODEL, SEEDED, Case, draw, layer, small
 from npformer.proof.cases.decoders import SOURCE, TARGET
-from npformer.proof.cases.models import BERT, FEATURES, FNET, IDS, MASK, TYPES, wide_case
+from npformer.proof.cases.models import BERT, FEATURES, FNET, IDS, MASK, TYPES
 from npformer.proof.gradcheck import gradcheck
 
 
@@ -49,7 +46,6 @@ def _classifiers() -> Iterator[Case]:
     yield classifier("ffn as convolutions", changes={"ffn": "conv1d"})
     mixed = {"mixer": ("fourier", "attention"), "activation": "gelu_tanh"}
     yield classifier("fourier and attention", IDS, mixed)
-    yield wide_case(WideSequenceClassifier)
 
 
 def _text_encoders() -> Iterator[Case]:
@@ -95,13 +91,13 @@ def _losses() -> Iterator[Case]:
     smooth: dict[str, Any] = {"label_smoothing": 0.1}
     sigmoid = {"output": "sigmoid"}
     no_pooling = {"pooling": "none"}
-    yield _loss("softmax, label smoothing", labels, {}, {}, **smooth)
-    yield _loss("sigmoid", labels, sigmoid, {})
-    yield _loss("sigmoid, label smoothing", labels, sigmoid, {}, **smooth)
-    yield _loss("one label a token, some without", token_labels, no_pooling, {})
-    yield _loss("two workers, dropout", labels, {}, {"dropout": 0.2}, workers=2, seed=0)
-    yield _loss("two workers, one label a token", token_labels, no_pooling, {}, workers=2)
-    yield _loss(
+    yield case_of_loss("softmax, label smoothing", labels, {}, {}, **smooth)
+    yield case_of_loss("sigmoid", labels, sigmoid, {})
+    yield case_of_loss("sigmoid, label smoothing", labels, sigmoid, {}, **smooth)
+    yield case_of_loss("one label a token, some without", token_labels, no_pooling, {})
+    yield case_of_loss("two workers, dropout", labels, {}, {"dropout": 0.2}, workers=2, seed=0)
+    yield case_of_loss("two workers, one label a token", token_labels, no_pooling, {}, workers=2)
+    yield case_of_loss(
         "token types",
         labels,
         {"pooling": "pooler"},
@@ -111,18 +107,9 @@ def _losses() -> Iterator[Case]:
         types=TYPES,
         title="SequenceClassifier",
     )
-    yield _loss(
-        "words and pairs",
-        labels,
-        {"n_pairs": 2},
-        {},
-        WideSequenceClassifier,
-        sample_weight=np.array([2.0, 0.5, 1.0]),
-        **smooth,
-    )
 
 
-def _loss(
+def case_of_loss(
     label: str,
     y: np.ndarray,
     arguments: dict[str, Any],

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from npformer.core import a_type
-from npformer.models import SequenceModel, TwoAnswers, WideSequenceModel
-from npformer.models.losses import Loss
+from npformer.models import SequenceModel
 from npformer.models.trainable.padded import Padded
 from npformer.training.storage.models import MODELS
 
@@ -39,29 +37,4 @@ class SequenceClassifier(Padded, SequenceModel):
     n_classes: int
 
 
-class WideSequenceClassifier(SequenceClassifier, WideSequenceModel):
-    """A `SequenceClassifier` of token ids, with a second answer from words and pairs of words.
-
-    Parameters
-    ----------
-    config : EncoderConfig
-    n_classes : int
-    n_pairs : int
-        See `npformer.models.WideSequenceModel`.
-    **options
-        Of `SequenceClassifier`.
-    """
-
-    def loss_with(self, loss: Loss | None = None, label_smoothing: float = 0.0) -> Loss:
-        """Return the loss to train on, which must be one of two answers."""
-        if isinstance(loss, Loss) and not isinstance(loss, TwoAnswers):
-            raise ValueError(
-                f"{a_type(loss)} is of one answer to each sample, and this model gives "
-                "two; expected no loss (label_smoothing and class_weight do without one), an "
-                "npformer.models.TwoAnswers, or a model with one answer: TextClassifier(wide=False)"
-            )
-        return super().loss_with(loss, label_smoothing)
-
-
 MODELS["SequenceClassifier"] = SequenceClassifier
-MODELS["WideSequenceClassifier"] = WideSequenceClassifier

@@ -22,7 +22,8 @@ SUBJECTS: list[Callable[[], Iterator[Case]]] = [
     *decoders.SUBJECTS,
 ]
 """Functions that yield cases. Modules of later rooms append theirs when they are imported:
-`npformer.models.trainable.cases`, `npformer.learn.museum.published_cases`."""
+`npformer.models.trainable.cases`, `npformer.tasks.wide.cases` and
+`npformer.learn.museum.published_cases`."""
 
 
 def cases() -> list[Case]:

@@ -84,7 +84,6 @@ def _tokens_and_losses() -> Iterator[Case]:
     ids = np.array([[1, 3, 1], [1, 0, 3]])
     yield pair("repeated ids", F.embedding, ids, (5, 4))
     yield pair("a row of ids", F.embedding, np.array([4, 2, 4]), (5, 4))
-    yield pair("repeated ids", F.bag, ids, (2, 3), (5, 4))
     yield pair("without a mask", F.mean_pooling, (3, 4, 5))
     yield pair("one sequence is all padding", F.mean_pooling, (3, 4, 5), mask=keep([4, 2, 0], 4))
 

@@ -9,14 +9,6 @@ from npformer import layers as L
 from npformer.proof.cases.case import SEEDED, Case, draw, keep, layer, twice
 
 
-def wide_with_pairs(label: str, ids: np.ndarray, **options: Any) -> Case:
-    """Return a case for `Wide`, which knows two pairs."""
-    wide = L.Wide(5, 2, 3, dtype="float64")
-    case = layer(label, wide, ids, **options)
-    wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case has changed both
-    return case
-
-
 def layers() -> Iterator[Case]:
     """Yield the cases."""
     x, ids, mask = draw(2, 3, 4), np.array([[1, 3, 1], [1, 0, 3]]), keep([3, 1], 3)
@@ -43,8 +35,6 @@ def layers() -> Iterator[Case]:
     yield layer("learned, shorter than max_len", L.Positions(5, 4, "learned", **SEEDED), x)
     yield layer("types of the tokens", L.TokenTypes(3, 4, **SEEDED), x, types=ids % 3)
     yield layer("every token of type 0, scaled", L.TokenTypes(3, 4, scale=True, **SEEDED), x)
-    yield wide_with_pairs("words and pairs", ids)
-    yield wide_with_pairs("repeated words, padding mask", ids, mask=mask)
     yield layer("without a mask", L.MeanPooling(), x)
     yield layer("padding mask", L.MeanPooling(), x, mask=mask)
     yield layer("without a mask", L.MaxPooling(), x)

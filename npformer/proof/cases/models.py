@@ -12,7 +12,6 @@ from npformer.models import (
     InputEmbedding,
     MaskedTokens,
     SequenceModel,
-    WideSequenceModel,
 )
 from npformer.proof.cases.case import MODEL, SEEDED, Case, draw, keep, layer, small, twice
 
@@ -120,7 +119,6 @@ def _embeddings() -> Iterator[Case]:
 def _classifiers() -> Iterator[Case]:
     below = SequenceModel(small(), 3, vocab_size=5, **SEEDED)
     yield layer("below its face", below, IDS, mask=MASK, **MODEL)
-    yield wide_case(WideSequenceModel)
     plain: dict[str, Any] = {"mixer": "linear", "norm_kind": "rms", "bias": False}
     dropped: dict[str, Any] = {"training": True, "mask": MASK}
     for label, changes, options in (("no bias", plain, {}), ("dropout", {"dropout": 0.2}, dropped)):
@@ -128,14 +126,6 @@ def _classifiers() -> Iterator[Case]:
         yield layer(f"all tokens, {label}", masked, IDS, **options, **MODEL)
     untied = MaskedTokens(small(), 5, head_activation="silu", tied=False, **SEEDED)
     yield layer("all tokens, an output of its own", untied, IDS, **MODEL)
-
-
-def wide_case(kind: type[WideSequenceModel]) -> Case:
-    """Return a case of a model that also knows words and pairs of words."""
-    model = kind(small(n_layers=1), 3, vocab_size=5, n_pairs=2, **SEEDED)
-    case = layer("words and pairs, padding mask", model, IDS, mask=MASK, **MODEL)
-    model.wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case changed both
-    return case
 
 
 SUBJECTS = _blocks, _encoders, _embeddings, _classifiers

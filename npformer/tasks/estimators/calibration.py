@@ -5,7 +5,8 @@ import numpy as np
 from npformer.core import Layer, to_numpy
 from npformer.data.samples import Data
 from npformer.models.losses import SoftmaxCrossEntropy
-from npformer.models.trainable import SequenceClassifier, WideSequenceClassifier
+from npformer.models.trainable import SequenceClassifier
+from npformer.tasks.wide import WideSequenceClassifier
 
 LEAST, MOST = 0.01, 4.0
 """Of a factor on the logits, 1 / T. A few held-out samples, all of them right, want infinity."""

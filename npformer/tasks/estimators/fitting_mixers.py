@@ -5,7 +5,8 @@ from typing import Any
 
 from npformer.mixers import MIXERS
 from npformer.models import EncoderConfig
-from npformer.models.trainable import SequenceClassifier, WideSequenceClassifier
+from npformer.models.trainable import SequenceClassifier
+from npformer.tasks.wide import WideSequenceClassifier
 
 TRANSFORMS = ("fourier", "hartley")
 

@@ -58,7 +58,7 @@ class TextClassifier(Classifier):
         As in `SequenceClassifier`. None: "mean"; "first" after an odd number of Fourier layers.
     wide : bool
         Whether a linear map of tokens and pairs of neighbours is trained beside the encoder, see
-        `npformer.layers.Wide`. Never beside weights in Hugging Face's layout.
+        `npformer.tasks.wide.Wide`. Never beside weights in Hugging Face's layout.
     members : int, optional
         How many models are trained, with different seeds; their probabilities are averaged. None:
         2 for few texts, else 1.

@@ -8,12 +8,11 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from npformer.core import to_numpy
-from npformer.layers import Wide
 from npformer.models.batch import Batch
-from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.elements import section, table
 from npformer.tasks.reports.names import Glossary
+from npformer.tasks.wide import Wide, WideSequenceClassifier
 
 MOST_WORDS = 5
 """The most that are shown for an answer, and against it."""

@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.models.trainable import Model
+from npformer.tasks.wide import WideSequenceClassifier
 from npformer.training.storage.models import MODELS
 
 V = 7
@@ -40,7 +41,7 @@ class Doubled(Model):
 
 ONE_INPUT = {
     "SequenceClassifier": lambda: nf.SequenceClassifier(CONFIG, 3, vocab_size=V, dtype="float64"),
-    "WideSequenceClassifier": lambda: MODELS["WideSequenceClassifier"](
+    "WideSequenceClassifier": lambda: WideSequenceClassifier(
         CONFIG, 3, vocab_size=V, n_pairs=0, dtype="float64"
     ),
     "LanguageModel": lambda: nf.LanguageModel(CAUSAL, V, dtype="float64"),

@@ -6,12 +6,12 @@ import pytest
 import npformer as nf
 from npformer.core.support.wording import shorten_names
 from npformer.data.tokenizers import frequent_pairs
-from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import baselines
 from npformer.tasks.estimators.calibration import calibrate, factors
 from npformer.tasks.estimators.scores import calibration_error, scores_of
 from npformer.tasks.estimators.split import find_repeats, stratified_split
 from npformer.tasks.reports.names import Glossary
+from npformer.tasks.wide import WideSequenceClassifier
 from tests.needs import NEEDS
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import npformer as nf
 from npformer.data.tokenizers import WordTokenizer
-from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import NotTrainedError, defaults
+from npformer.tasks.wide import TwoAnswers, WideSequenceClassifier
 from tests.needs import NEEDS
 from tests.tasks.estimators.conftest import QUICK, SIZES, texts_and_labels
 
@@ -369,4 +369,4 @@ def test_a_loss_of_one_answer_is_refused():
     with pytest.raises(ValueError, match=r"this model gives two; .*TextClassifier\(wide=False\)"):
         small().fit(*texts_and_labels(8), loss=one, **QUICK)
     small(wide=False).fit(*texts_and_labels(8), loss=one, **QUICK)
-    small().fit(*texts_and_labels(8), loss=nf.models.TwoAnswers(0.1), **QUICK)
+    small().fit(*texts_and_labels(8), loss=TwoAnswers(0.1), **QUICK)

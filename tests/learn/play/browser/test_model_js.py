@@ -8,7 +8,7 @@ import pytest
 import npformer as nf
 from npformer.functional.normal import normal_distribution
 from npformer.learn.play import export
-from npformer.models.trainable.sequence_classifier import WideSequenceClassifier
+from npformer.tasks.wide import WideSequenceClassifier
 from tests.models.trainable.test_one_answer import Drawn
 
 pytestmark = pytest.mark.browser

@@ -5,9 +5,8 @@ import pytest
 
 import npformer as nf
 from npformer.data.tokenizers import frequent_pairs
-from npformer.layers import Wide
-from npformer.layers.wide import SCALE
-from npformer.models.trainable import WideSequenceClassifier
+from npformer.tasks.wide import Wide, WideSequenceClassifier
+from npformer.tasks.wide.layer import SCALE
 from tests.needs import NEEDS
 
 TEXTS = [[2, 3, 4], [2, 3, 2, 3], [3, 2, 5], [4, 6]]

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from npformer import functional as F
 from npformer.core import (
     Array,
     Context,
@@ -14,6 +13,7 @@ from npformer.core import (
     initializers,
 )
 from npformer.functional.embedding import check_ids
+from npformer.tasks.wide.bag import bag, bag_backward
 
 SCALE = 20.0
 """The weights of a sequence have this norm. With it a step of Adam moves y as far as the output of
@@ -65,14 +65,14 @@ class Wide(Layer):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         ids, weights = self.weighted(x, context.mask)
-        y, cache = F.bag(ids, weights, self.weight.value)
+        y, cache = bag(ids, weights, self.weight.value)
         return y + self.bias.value, cache
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
         # y = bag + bias
         gradients.add(self.bias, dy.sum(axis=0))
         # bag = sum_k v_k weight[ids_k]
-        gradients.add(self.weight, F.bag_backward(dy, cache)[1])
+        gradients.add(self.weight, bag_backward(dy, cache)[1])
 
     def weighted(self, x: Array, mask: Array | None) -> tuple[Array, Array]:
         """Return the ids of tokens and pairs, (batch, 2 length - 1), and their weights.
