@@ -45,13 +45,10 @@ def arguments_of(function: Callable[..., Any]) -> list[Argument] | None:
         return None
     named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     names = [p.name for p in named]
-    is_method = inspect.ismethod(function)
-    return [
-        Argument(p.name, role_of(p.name, names, is_method), p.default is not p.empty) for p in named
-    ]
+    return [Argument(p.name, role_of(p.name, names), p.default is not p.empty) for p in named]
 
 
-def role_of(name: str, names: list[str], is_method: bool = False) -> str:
+def role_of(name: str, names: list[str]) -> str:
     """Return the role of an argument among others of these names."""
     plain = plain_name(name)
     for words, role in ((PAIRS, "pairs"), (LAYERS, "layer"), (KEYS, "key")):
@@ -61,7 +58,7 @@ def role_of(name: str, names: list[str], is_method: bool = False) -> str:
         return "gradient"
     if plain in COUNTERS:
         return "counter"
-    if plain in STATES and not is_method:
+    if plain in STATES:
         return "state"
     if plain in SETTINGS or plain in ("betas", "beta", "lr_rate", "kwargs"):
         return "setting"

@@ -9,6 +9,7 @@ from typing import Any
 from npformer.core import describe
 from npformer.proof.promises.conventions import SHAPES, OneForEach, Target, steppers_of
 from npformer.proof.promises.courses import courses_for
+from npformer.proof.promises.guesses import guesses
 from npformer.proof.promises.kinds import (
     KINDS,
     Variant,
@@ -95,7 +96,8 @@ class Identification:
         runs = self._runs(stepper)
         self.float32 = any(result.float32 for result in runs)
         kind = self._kind_with_options(stepper, runs)
-        variant = self._identify(runs, kind)
+        self._lr_of_changes(stepper, runs)
+        variant = self._identify_with_guesses(runs, kind)
         shown = variant if variant is not None and variant.is_right else None
         reference = shown or next(iter(right_variants(kind, Settings(lr=1.0))))
         settings = self._settings(runs[0], kind)
@@ -150,7 +152,9 @@ class Identification:
         """Return the settings of all steps, as they were before each step and after it."""
         if not result.numbers_after:
             return []
-        series = [result.settings(kind, self.stated, when) for when in ("before", "after")]
+        series = [
+            result.settings(kind, self.stated, when, self.guess) for when in ("before", "after")
+        ]
         known = [settings for settings in series if settings]
         if not known:
             raise TypeError(
@@ -171,6 +175,32 @@ class Identification:
         for other in KINDS:
             if other != kind:
                 yield from _single_faults(other, settings)
+
+    def _lr_of_changes(self, stepper: Stepper, runs: list[Run]) -> None:
+        """Take 1 for lr where an optimizer returns changes that its caller multiplies by lr."""
+        inner = stepper.stepper if isinstance(stepper, OneForEach) else stepper
+        returns_changes = isinstance(inner, ArgumentStepper) and inner.returns_changes
+        numbers = next((r.numbers_after[-1] for r in runs if r.numbers_after), {})
+        self.lr_is_outside = returns_changes and "lr" not in pick_settings(numbers, "sgd")
+        self.guess = {"lr": 1.0} if self.lr_is_outside else {}
+
+    def _identify_with_guesses(self, runs: list[Run], kind: str) -> Variant | None:
+        """Return the first variant that all runs follow, with usual values for hidden settings."""
+        complete = [result for result in runs if result.parameters]
+        missing = complete[0].missing_settings(kind, self.stated) if complete else []
+        base = dict(self.guess)
+        wrong: Variant | None = None
+        guess_of_wrong = {**base, **next(guesses(missing))}
+        for guess in guesses(missing):
+            self.guess = {**base, **guess}
+            variant = self._identify(runs, kind)
+            if variant is not None and variant.is_right:
+                return variant
+            if variant is not None and wrong is None:
+                wrong = variant
+                guess_of_wrong = self.guess
+        self.guess = guess_of_wrong
+        return wrong
 
     def _identify(self, runs: list[Run], kind: str) -> Variant | None:
         """Return the first variant that all runs follow."""
@@ -222,9 +252,10 @@ class Identification:
     def _notes(
         self, stepper: Stepper, runs: list[Run], kind: str, settings: dict[str, float]
     ) -> Iterator[str]:
-        numbers = runs[0].settings(kind, {}, "after") if runs[0].numbers_after else None
-        if numbers is not None and self.kind is not None:
-            yield from self._settings_assumed(runs[0], kind)
+        if runs[0].numbers_after and self.kind is not None:
+            yield from self._settings_guessed(runs[0], kind)
+        if self.lr_is_outside:
+            yield "it has no lr: what it returns was compared with lr 1"
         if isinstance(stepper, OneForEach):
             yield (
                 "one object keeps one set of moments, which two parameters would share: make one "
@@ -237,13 +268,12 @@ class Identification:
         if settings.get("weight_decay") == 0.0 and kind in ("adamw", "lion"):
             yield "weight_decay is 0, so it was not compared; pass weight_decay=0.1, too"
 
-    def _settings_assumed(self, result: Run, kind: str) -> Iterator[str]:
-        """Yield which settings were found under no name, so that the usual ones were taken."""
-        known = {**pick_settings(result.numbers_after[-1], kind), **self.stated}
-        missing = [n for n in SETTINGS_OF_KIND[kind] if n not in known and n != "weight_decay"]
+    def _settings_guessed(self, result: Run, kind: str) -> Iterator[str]:
+        """Yield which settings were found under no name, and which values were taken for them."""
+        missing = result.missing_settings(kind, self.stated)
+        missing = [name for name in missing if name != "weight_decay"]
         if missing:
-            default = Settings(lr=1.0)
-            values = ", ".join(f"{name} {getattr(default, name):g}" for name in missing)
+            values = ", ".join(f"{name} {self.guess[name]:g}" for name in missing)
             yield f"found no {' or '.join(missing)} by name; the formula was given {values}"
 
 

@@ -239,6 +239,9 @@ NAMES = {
 }
 """The kind that a name says, by words that it may contain; the first that fits counts."""
 
+SHORT_NAMES = "nag", "sgd", "lion"
+"""Names that other words contain, such as million."""
+
 OTHER_KINDS = "nadam", "adamax", "radam", "adafactor", "adadelta", "scheduler", "schedule"
 """Names that contain one of `NAMES`, or nearly, and are something else."""
 
@@ -249,8 +252,15 @@ def kind_in_name(name: str) -> str | None:
     if any(word in plain for word in OTHER_KINDS):
         return None
     words = {word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+    is_adamw = re.search("[Aa]dam_?[Ww](?![a-z])|ADAMW", name) is not None
     for word, kind in NAMES.items():
-        if word in (words if len(word) <= 4 and word not in ("adam",) else plain):
+        if word == "adamw":
+            fits = is_adamw
+        elif word in SHORT_NAMES:
+            fits = word in words
+        else:
+            fits = word in plain
+        if fits:
             return kind
     return None
 

@@ -152,6 +152,7 @@ class NamedPacking(ListPacking):
         gradient_names = [argument.name for argument in arguments if argument.role == "gradient"]
         values = dict(zip(names, container, strict=True))
         values.update(zip(gradient_names, gradients, strict=True))
+        values.update({a.name: "layer1" for a in arguments if a.role == "key"})
         return values
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from npformer.proof.promises.courses import Arrays, Course
 from npformer.proof.promises.kinds import Variant
-from npformer.proof.promises.setting_names import numbers_of, pick_settings
+from npformer.proof.promises.setting_names import SETTINGS_OF_KIND, numbers_of, pick_settings
 from npformer.proof.promises.steppers import ArgumentStepper, Stepper
 from npformer.proof.promises.update_rules import Settings
 
@@ -41,12 +41,22 @@ class Run:
             for x, start in zip(arrays, starts, strict=True)
         )
 
-    def settings(self, kind: str, stated: dict[str, float], when: str) -> list[Settings] | None:
-        """Return the settings of each step as they were "before" or "after" it; None without lr."""
+    def missing_settings(self, kind: str, stated: dict[str, float]) -> list[str]:
+        """Return which settings of a kind were found under no name."""
+        known = {**pick_settings(self.numbers_after[-1], kind), **stated}
+        return [name for name in SETTINGS_OF_KIND[kind] if name not in known]
+
+    def settings(
+        self, kind: str, stated: dict[str, float], when: str, guess: dict[str, float]
+    ) -> list[Settings] | None:
+        """Return the settings of each step as they were "before" or "after" it; None without lr.
+
+        What was found under no name is taken from `guess`.
+        """
         series = self.numbers_before if when == "before" else self.numbers_after
         all_settings = []
         for numbers in series:
-            values = {**pick_settings(numbers, kind), **stated}
+            values = {**guess, **pick_settings(numbers, kind), **stated}
             if "lr" not in values:
                 return None
             all_settings.append(Settings(**values))

@@ -24,7 +24,7 @@ def word_set(text: str) -> frozenset[str]:
 SETTING_NAMES: dict[str, list[str]] = {
     "lr": word_list(
         "current_learning_rate current_lr lr learning_rate learningrate step_size lrate l_rate "
-        "eta alpha rate"
+        "learnrate eta alpha rate"
     ),
     "beta1": ["beta1", "beta_1", "b1", "betas.0", "beta.0"],
     "beta2": ["beta2", "beta_2", "b2", "betas.1", "beta.1"],

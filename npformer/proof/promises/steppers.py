@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ from npformer.proof.promises.setting_names import SETTING_NAMES, plain_name
 from npformer.proof.promises.slots import Slot
 
 Arrays = list[np.ndarray]
+
+INITIALIZERS = "initialize", "initialise", "init", "init_state", "initialize_parameters", "setup"
+"""Methods that take the parameters before the first step."""
 
 HOOKS_BEFORE = "pre_update_params", "pre_update", "before_step", "pre_step"
 HOOKS_AFTER = "post_update_params", "post_update", "after_step", "post_step"
@@ -143,6 +147,15 @@ class ArgumentStepper(Stepper):
         self.states: dict[tuple[int, ...], dict[str, Any]] = {}
         self.container = self.packing.pack(self.arrays)
         self.optimizer = self.make(self.container) if self.takes_parameters else self.make()
+        self._initialize()
+
+    def _initialize(self) -> None:
+        """Call the method that prepares the moments of parameters, if there is one."""
+        for name in INITIALIZERS:
+            method = getattr(self.optimizer, name, None) if self.method else None
+            if inspect.ismethod(method):
+                with suppress(Exception):  # it may be for something else
+                    method(self.container)
 
     def read(self) -> Arrays:
         """Return copies of the present parameters."""
@@ -166,6 +179,11 @@ class ArgumentStepper(Stepper):
             self.arrays[i] = array
         if len(group) == len(self.arrays) and self.packing.is_container:
             self.packing.refill(self.container, self.arrays)
+
+    @property
+    def returns_changes(self) -> bool:
+        """Whether it gets gradients alone, and returns what is subtracted from parameters."""
+        return not any(argument.role in ("parameter", "pairs") for argument in self.arguments)
 
     def _states_of(self, group: tuple[int, ...], gradients: Arrays) -> dict[str, Any]:
         """Return the states that are passed with a group: at first zeros, where one must be."""
@@ -193,7 +211,7 @@ class ArgumentStepper(Stepper):
         if isinstance(result, tuple | list) and len(result) > 0:
             returned = returned or self.packing.unpack(result[0], before)
             self._keep_states(list(result), states)
-        if not any(argument.role in ("parameter", "pairs") for argument in self.arguments):
+        if self.returns_changes:
             return self._apply(returned, before, gradients)
         present = self.packing.unpack(container, before)
         if present is not None and not _all_equal(present, before):

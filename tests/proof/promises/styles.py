@@ -282,7 +282,164 @@ class SGDOfOneModel:
             self.net.params[key] -= self.lr * self.net.grads[key]
 
 
+class AdamOfTheBook:
+    """The correction is in the rate, the average is a step towards g, and epsilon has no name."""
+
+    def __init__(self, lr=0.001, beta1=0.9, beta2=0.999):
+        self.lr, self.beta1, self.beta2 = lr, beta1, beta2
+        self.iter, self.m, self.v = 0, None, None
+
+    def update(self, params, grads):
+        if self.m is None:
+            self.m = {key: np.zeros_like(p) for key, p in params.items()}
+            self.v = {key: np.zeros_like(p) for key, p in params.items()}
+        self.iter += 1
+        rate = self.lr * np.sqrt(1.0 - self.beta2**self.iter) / (1.0 - self.beta1**self.iter)
+        for key in params:
+            self.m[key] += (1 - self.beta1) * (grads[key] - self.m[key])
+            self.v[key] += (1 - self.beta2) * (grads[key] ** 2 - self.v[key])
+            params[key] -= rate * self.m[key] / (np.sqrt(self.v[key]) + 1e-7)
+
+
+class MomentumByLayer:
+    """It gets the number of a layer, two arrays, and two gradients."""
+
+    def __init__(self, learning_rate=0.001, momentum=0.9):
+        self.learning_rate, self.momentum, self.v = learning_rate, momentum, {}
+
+    def update(self, layer_id, weights, bias, dW, dB):
+        v_w, v_b = self.v.get(layer_id, (0.0, 0.0))
+        v_w = self.momentum * v_w - self.learning_rate * dW
+        v_b = self.momentum * v_b - self.learning_rate * dB
+        self.v[layer_id] = v_w, v_b
+        return weights + v_w, bias + v_b
+
+
+class AdamWithMomentsOutside:
+    """Its method gets the moments and returns them."""
+
+    def __init__(self, lr=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8):
+        self.lr, self.beta1, self.beta2, self.epsilon = lr, beta1, beta2, epsilon
+
+    def update(self, param, grad, m, v, t):
+        m = self.beta1 * m + (1 - self.beta1) * grad
+        v = self.beta2 * v + (1 - self.beta2) * grad**2
+        m_hat, v_hat = m / (1 - self.beta1**t), v / (1 - self.beta2**t)
+        param -= self.lr * m_hat / (np.sqrt(v_hat) + self.epsilon)
+        return param, m, v
+
+
+class AdamWithoutRate:
+    """It changes a list of gradients; the training multiplies by the rate."""
+
+    def __init__(self, beta1=0.9, beta2=0.999, eps=1e-8):
+        self.beta1, self.beta2, self.eps, self.t = beta1, beta2, eps, 0
+
+    def step(self, grad_list):
+        self.t += 1
+        if self.t == 1:
+            self.m = [0.0] * len(grad_list)
+            self.v = [0.0] * len(grad_list)
+        changes = []
+        for i, g in enumerate(grad_list):
+            self.m[i] = self.beta1 * self.m[i] + (1 - self.beta1) * g
+            self.v[i] = self.beta2 * self.v[i] + (1 - self.beta2) * g**2
+            m_hat = self.m[i] / (1 - self.beta1**self.t)
+            changes.append(m_hat / (np.sqrt(self.v[i] / (1 - self.beta2**self.t)) + self.eps))
+        return changes
+
+
+class AdagradThatIsInitialized:
+    def __init__(self, lr=0.1, eps=1e-10):
+        self.lr, self.eps = lr, eps
+
+    def initialize(self, params):
+        self.h = {key: np.zeros_like(p) for key, p in params.items()}
+
+    def apply(self, params, grads, step_i=None):
+        for key in params:
+            self.h[key] += grads[key] ** 2
+            params[key] -= self.lr * grads[key] / (np.sqrt(self.h[key]) + self.eps)
+
+
+class AdamOfLayers:
+    """Moments of each layer's W and b are made at the start."""
+
+    def __init__(self, layers, lr=0.001, beta1=0.9, beta2=0.999, eps=1e-8):
+        self.layers, self.lr = layers, lr
+        self.beta1, self.beta2, self.eps, self.t = beta1, beta2, eps, 0
+        self.m = {(i, n): np.zeros_like(getattr(x, n)) for i, x in enumerate(layers) for n in "Wb"}
+        self.v = {key: np.zeros_like(m) for key, m in self.m.items()}
+
+    def step(self):
+        self.t += 1
+        for i, layer in enumerate(self.layers):
+            for name in "Wb":
+                g = getattr(layer, "d" + name)
+                self.m[i, name] = self.beta1 * self.m[i, name] + (1 - self.beta1) * g
+                self.v[i, name] = self.beta2 * self.v[i, name] + (1 - self.beta2) * g**2
+                m_hat = self.m[i, name] / (1 - self.beta1**self.t)
+                v_hat = self.v[i, name] / (1 - self.beta2**self.t)
+                step = self.lr * m_hat / (np.sqrt(v_hat) + self.eps)
+                setattr(layer, name, getattr(layer, name) - step)
+
+
+class RMSPropByParameter:
+    """Parameters are keys, and gradients are tensors."""
+
+    def __init__(self, params, learnrate=0.01, alpha=0.99):
+        self.params, self.learnrate, self.alpha, self.h = list(params), learnrate, alpha, {}
+
+    def step(self):
+        for p in self.params:
+            if not p.requires_grad:
+                continue
+            g = p.grad.data * 1.0
+            self.h[p] = self.alpha * self.h.get(p, 0.0) + (1 - self.alpha) * g**2
+            p.data -= self.learnrate * g / (np.sqrt(self.h[p]) + 1e-6)
+            p.zero_grad()
+
+
+class AdamOfGroups:
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.param_groups = [{"params": list(params), "lr": lr, "betas": betas, "eps": eps}]
+        self.state = {}
+
+    def step(self):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            for p in group["params"]:
+                s = self.state.setdefault(p, {"m": 0.0, "v": 0.0, "t": 0})
+                s["t"] += 1
+                s["m"] = b1 * s["m"] + (1 - b1) * p.grad
+                s["v"] = b2 * s["v"] + (1 - b2) * p.grad**2
+                m_hat, v_hat = s["m"] / (1 - b1 ** s["t"]), s["v"] / (1 - b2 ** s["t"])
+                p.data = p.data - group["lr"] * m_hat / (np.sqrt(v_hat) + group["eps"])
+
+
+class SGDOfParameters:
+    """It asks the model for its parameters at each step."""
+
+    def __init__(self, model, lr=0.1):
+        self.model, self.lr = model, lr
+
+    def step(self):
+        for p in self.model.parameters():
+            p.data = p.data - self.lr * p.grad
+
+
+TENSORFLOW = "Adam: epsilon is added to the root before its correction (TensorFlow)"
+
 STYLES = {
+    "no name for epsilon": (AdamOfTheBook, TENSORFLOW),
+    "a number of the layer": (MomentumByLayer, "gradient descent with momentum"),
+    "moments outside": (AdamWithMomentsOutside, "Adam"),
+    "no rate": (AdamWithoutRate, "Adam"),
+    "a method that prepares": (AdagradThatIsInitialized, "Adagrad"),
+    "layers at the start": (AdamOfLayers, "Adam"),
+    "parameters as keys": (RMSPropByParameter, "RMSProp"),
+    "groups": (AdamOfGroups, "Adam"),
+    "a model's parameters": (SGDOfParameters, "gradient descent"),
     "dicts": (AdamOfDicts, "Adam"),
     "lists at the start": (AdamOfFixedLists, "Adam"),
     "objects with data and grad": (SGDOfTensors, "gradient descent with momentum"),

@@ -80,6 +80,9 @@ def test_lr_inside_the_velocity_is_told_where_lr_changes():
     [
         ("Adam", "adam"),
         ("AdamW", "adamw"),
+        ("AdamWOfAModel", "adamw"),
+        ("adam_w", "adamw"),
+        ("AdamWithMomentsOutside", "adam"),
         ("MyAdamOptimizer", "adam"),
         ("Optimizer_SGD", "sgd"),
         ("update_parameters_with_adam", "adam"),
