@@ -7,6 +7,7 @@ and duration of each.
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import coverage
@@ -37,7 +38,11 @@ def pytest_runtest_protocol(item):
     """Tell coverage which test is running."""
     if (measuring := coverage.Coverage.current()) is not None:
         measuring.switch_context(item.nodeid)
-    return (yield)
+    tracer = sys.gettrace()
+    try:
+        return (yield)
+    finally:
+        sys.settrace(tracer)  # a test that traces by itself ends coverage's measurement
 
 
 def pytest_runtest_logreport(report):

@@ -1,7 +1,7 @@
 """What a test says that is skipped because a library is missing: how to install it."""
 
 GROUPS = {
-    "--group dev": ("complexipy", "grimp"),
+    "--group dev": ("complexipy", "coverage", "grimp"),
     '".[test]"': ("hypothesis", "nbformat", "sklearn", "tokenizers"),
     '".[parity]"': ("sentencepiece", "torch", "transformers"),
     '".[docs]"': (
