@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npformer.cli.common import counted
+from npformer.cli.gradcheck_file import check_files, is_file_or_module
 from npformer.cli.gradcheck_pages import GradcheckPages, add_report
 from npformer.cli.options import Commands, add_command
 from npformer.cli.parser import Parser
-from npformer.cli.plugins import load_plugins
-from npformer.cli.shared_options import add_plugin
 from npformer.core.support.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -31,17 +30,24 @@ def add_parser(commands: Commands[Parser]) -> None:
     parser.add_argument(
         "name",
         nargs="*",
-        help="check only cases whose name contains one of these words (case-insensitive)",
+        metavar="NAME | FILE.py",
+        help="check only npformer's cases whose name contains one of these words "
+        "(case-insensitive); or what a file, or a module by its dotted name, defines and "
+        "registers: layers, losses, models, pairs of functions, optimizers and schedules, written "
+        "for npformer or not",
     )
     parser.add_argument("--verbose", action="store_true", help="print every tensor")
     add_report(parser)
-    add_plugin(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each case, and the report of each that fails."""
     from npformer.proof.report import GradcheckError
 
+    files = [name for name in options.name if is_file_or_module(name)]
+    if files:
+        _refuse_names_beside_files(options.name, files)
+        return check_files(files, options)
     chosen = _choose_cases(options)
     pages = GradcheckPages(options.report, overwrite=options.overwrite, every_case=options.verbose)
     width = max(len(case.name) for case in chosen)
@@ -62,6 +68,16 @@ def run(options: argparse.Namespace) -> int:
     print(f"\n{_summary(reports, n_failed)}")
     pages.write_index()
     return 1 if n_failed else 0
+
+
+def _refuse_names_beside_files(names: list[str], files: list[str]) -> None:
+    """Raise ValueError for names of npformer's own cases beside somebody's own files."""
+    others = [name for name in names if name not in files]
+    if others:
+        raise ValueError(
+            f"got {' '.join(others)} beside {' '.join(files)}; expected files alone, each of which "
+            "is checked whole, or names of npformer's cases alone"
+        )
 
 
 def _line(case: Any, report: GradcheckReport, verdict: str, width: int) -> str:
@@ -98,12 +114,9 @@ def _choose_cases(options: argparse.Namespace) -> list[Any]:
     import npformer.learn.museum.published_cases
     import npformer.models.trainable.cases
     import npformer.tasks.wide.cases  # noqa: F401
-    from npformer.cli.plugin_cases import plugin_cases
     from npformer.proof.cases import cases
 
     every = cases()
-    load_plugins(options.plugin)  # later, because `cases` builds one for each registered name
-    every += plugin_cases()
     words = [_plain(word) for word in options.name]
     chosen = [c for c in every if not words or any(word in _plain(c.name) for word in words)]
     if not chosen:

@@ -11,21 +11,26 @@ from pathlib import Path
 from npformer.core import PLUGIN_FILE
 
 
-def load_plugins(names: Sequence[str]) -> list[str]:
+def load_plugins(names: Sequence[str], option: str = "--plugin ") -> list[str]:
     """Import modules, such as "my_package.mixers" or "path/to/file.py", and return their names.
 
-    Modules are looked for in the current folder too. Files are returned as absolute paths.
+    Modules are looked for in the current folder too. Files are returned as absolute paths. Errors
+    begin with `option` and the name.
     """
     return [
-        _load_file(name) if name.endswith(".py") or set(name) & set("/\\") else _load_module(name)
-        for name in names
+        _load_file(name, option) if is_file(name) else _load_module(name, option) for name in names
     ]
 
 
-def _load_module(name: str) -> str:
+def is_file(name: str) -> bool:
+    """Whether a name is that of a file rather than of a module."""
+    return name.endswith(".py") or bool(set(name) & set("/\\"))
+
+
+def _load_module(name: str, option: str) -> str:
     if not all(identifier.isidentifier() for identifier in name.split(".")):
         raise ValueError(
-            f"--plugin is {name!r}; expected the dotted name of a module, such as "
+            f"{option}{name}: expected the dotted name of a module, such as "
             "my_package.mixers, or a file that ends in .py"
         )
     _add_to_path(Path.cwd())
@@ -35,19 +40,19 @@ def _load_module(name: str) -> str:
     except (Exception, SystemExit) as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is None or not f"{name}.".startswith(f"{missing}."):
-            raise _raise_named(name, error) from error
+            raise _raise_named(name, error, option) from error
         raise ValueError(
-            f"--plugin {name}: there is no module {missing}; expected one that Python finds, in "
-            f"the current folder or installed, or a file: --plugin {name.replace('.', '/')}.py"
+            f"{option}{name}: there is no module {missing}; expected one that Python finds, in "
+            f"the current folder or installed, or a file: {option}{name.replace('.', '/')}.py"
         ) from error
     return name
 
 
-def _load_file(name: str) -> str:
+def _load_file(name: str, option: str) -> str:
     path = Path(name).resolve()
     if not path.is_file() or path.suffix != ".py":
         raise ValueError(
-            f"--plugin {name}: there is no such Python file; expected one that ends in .py, or the "
+            f"{option}{name}: there is no such Python file; expected one that ends in .py, or the "
             "dotted name of a module"
         )
     files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
@@ -66,7 +71,7 @@ def _load_file(name: str) -> str:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[key]
-        raise _raise_named(name, error) from error
+        raise _raise_named(name, error, option) from error
     return str(path)
 
 
@@ -76,7 +81,7 @@ def _add_to_path(folder: Path) -> None:
         sys.path.append(str(folder))
 
 
-def _raise_named(name: str, error: BaseException) -> ValueError:
+def _raise_named(name: str, error: BaseException, option: str) -> ValueError:
     """Return an error that says what a plugin raised, and in which line."""
     places = [
         (frame.filename, frame.lineno)
@@ -87,4 +92,4 @@ def _raise_named(name: str, error: BaseException) -> ValueError:
         places.append((error.filename, error.lineno))
     where = f", in {places[-1][0]}, line {places[-1][1]}" if places else ""
     words = " ".join(f"{type(error).__name__}: {error}".split())
-    return ValueError(f"--plugin {name}: importing it raised {words}{where}")
+    return ValueError(f"{option}{name}: importing it raised {words}{where}")

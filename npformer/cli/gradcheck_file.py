@@ -1,0 +1,111 @@
+"""npformer gradcheck FILE.py: check what a file of somebody's own code defines."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from npformer.cli.common import counted
+from npformer.cli.gradcheck_pages import GradcheckPages
+from npformer.cli.plugins import is_file, load_plugins
+
+if TYPE_CHECKING:
+    from npformer.proof.foreign.trials.trial import Trial
+
+
+def is_file_or_module(word: str) -> bool:
+    """Whether a word on the command line is a file or a dotted name, not one in a case's name."""
+    dotted = "." in word and all(part.isidentifier() for part in word.split("."))
+    return is_file(word) or dotted
+
+
+def check_files(names: list[str], options: argparse.Namespace) -> int:
+    """Check each file, and print what was tried, what came of it and what could not be tried."""
+    from npformer.proof.foreign.trials.trial import try_module
+
+    pages = GradcheckPages(options.report, overwrite=options.overwrite, every_case=options.verbose)
+    trials: list[Trial] = []
+    for name in names:
+        print(name)
+        for trial in try_module(_load(name)):
+            trials.append(trial)
+            _print_trial(trial, options.verbose, pages)
+    for trial in _registered_trials():
+        trials.append(trial)
+        _print_trial(trial, options.verbose, pages)
+    pages.write_index()
+    tried = [trial for trial in trials if trial.reports]
+    if not tried:
+        _explain_nothing(names, trials)
+        return 2
+    n_wrong = sum(not trial.passed for trial in tried)
+    n_untried = len(trials) - len(tried)
+    untried = f"; {n_untried} could not be tried" if n_untried else ""
+    print(f"\n{len(tried)} checked: {len(tried) - n_wrong} right, {n_wrong} wrong{untried}")
+    return 1 if n_wrong else 0
+
+
+def _load(name: str) -> ModuleType:
+    """Import a file or a module, and return the module."""
+    (loaded,) = load_plugins([name], option="")
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        same_file = isinstance(file, str) and Path(file).resolve() == Path(loaded)
+        if same_file or getattr(module, "__name__", "") == loaded:
+            return module
+    raise ValueError(f"{name} was imported, but its module is gone")
+
+
+def _registered_trials() -> Iterator[Trial]:
+    """Yield a trial of each layer or loss that files have registered under a name."""
+    from npformer.cli.plugin_cases import plugin_cases
+    from npformer.proof.foreign.trials.trial import Trial
+    from npformer.proof.report import GradcheckError
+
+    for case in plugin_cases():
+        try:
+            report = case.run()
+        except GradcheckError as error:
+            report = error.report
+        yield Trial(case.name, reports=[("by its name, with defaults", report)])
+
+
+def _print_trial(trial: Trial, verbose: bool, pages: GradcheckPages) -> None:
+    """Print a line for each check, the report of each that fails, and what could not be tried."""
+    print(f"\n  {trial.title}")
+    for what, report in trial.reports:
+        verdict = "right" if report.passed else "WRONG"
+        print(f"    {verdict}   {what}")
+        if verbose or not report.passed:
+            print("\n".join(f"      {line}" for line in str(report).splitlines()))
+        if hasattr(report, "tensors"):
+            pages.add(f"{trial.title} {what}", report)
+    observations = {line for _, report in trial.reports for line in getattr(report, "protocol", ())}
+    if trial.passed and not verbose:
+        for line in sorted(observations):
+            print(f"    protocol: {line}")
+    if trial.reason:
+        print(f"    not tried: {trial.reason}")
+    if trial.advice:
+        print(f"    in Python: {trial.advice}")
+
+
+def _explain_nothing(names: list[str], trials: list[Trial]) -> None:
+    files = " and ".join(names)
+    if trials:
+        print(
+            f"\nnothing could be tried of the {counted(len(trials), 'definitions')} in {files}; "
+            "write the lines above in Python",
+            file=sys.stderr,
+        )
+        return
+    print(
+        f"\n{files}: there is nothing to check; expected a class with forward and backward, "
+        "functions f and f_backward, a function called ..._loss that returns (loss, gradient), an "
+        "optimizer or a schedule",
+        file=sys.stderr,
+    )

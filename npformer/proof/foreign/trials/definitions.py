@@ -1,0 +1,101 @@
+"""Find the layers, losses, pairs of functions, optimizers and schedules that a module defines."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from npformer.core import Layer
+from npformer.proof.foreign.libraries import library_of
+from npformer.proof.foreign.stateful import method_names
+from npformer.proof.foreign.value_and_gradient import loss_method
+
+LOSS = re.compile(r"loss|cost|entropy|mse|criterion|objective|value_and_grad", re.IGNORECASE)
+"""Names of functions that may return (loss, gradient)."""
+
+BACKWARD_FORMS: tuple[tuple[str, str], ...] = (
+    (r"(?P<stem>.+)_forward", "{stem}_backward"),
+    (r"forward_(?P<stem>.+)", "backward_{stem}"),
+    (r"(?P<stem>.+)_fwd", "{stem}_bwd"),
+    (r"(?P<stem>.+)_fw", "{stem}_bw"),
+    (r"forward", "backward"),
+    (r"(?P<stem>.+)", "{stem}_backward"),
+    (r"(?P<stem>.+)", "{stem}_grad"),
+    (r"(?P<stem>.+)", "d_{stem}"),
+    (r"(?P<stem>.+)", "backward_{stem}"),
+)
+"""Names of a forward function, and what its backward function is called."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Something in a module that may be checked."""
+
+    name: str
+    kind: str  # "class", "pair" or "function"
+    target: Any  # a class, (forward, backward), or a function
+
+
+def definitions_in(module: ModuleType) -> list[Definition]:
+    """Return what a module defines itself, in the order of its lines."""
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__ and not name.startswith("__")
+    }
+    classes = {name: value for name, value in own.items() if inspect.isclass(value)}
+    functions = {name: value for name, value in own.items() if inspect.isfunction(value)}
+    pairs = dict(_pairs_among(functions))
+    backward_names = {backward for _, backward in pairs.values()}
+    definitions = [Definition(name, "class", value) for name, value in classes.items()]
+    for name, function in functions.items():
+        if name in pairs:
+            _, backward = pairs[name]
+            target = function, functions[backward]
+            definitions.append(Definition(name, "pair", target))
+        elif name not in backward_names:
+            definitions.append(Definition(name, "function", function))
+    return sorted(definitions, key=_line_of)
+
+
+def _pairs_among(
+    functions: Mapping[str, Callable[..., Any]],
+) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield (name of a forward function, (itself, name of its backward function))."""
+    for name in functions:
+        for pattern, form in BACKWARD_FORMS:
+            match = re.fullmatch(pattern, name)
+            backward = "" if match is None else form.format(**match.groupdict())
+            if backward in functions and backward != name:
+                yield name, (name, backward)
+                break
+
+
+def _line_of(definition: Definition) -> int:
+    target = definition.target[0] if definition.kind == "pair" else definition.target
+    try:
+        return inspect.getsourcelines(target)[1]
+    except (OSError, TypeError):
+        return 0
+
+
+def has_passes(definition: Definition) -> bool:
+    """Whether a definition has a derivative to check: by its methods, or by its name."""
+    target = definition.target
+    if definition.kind == "pair":
+        return True
+    if definition.kind == "function":
+        return bool(LOSS.search(definition.name)) or bool(library_of(target, ()))
+    if issubclass(target, Layer) or library_of(target, ()) or _is_of_library(target):
+        return True
+    return method_names(target) is not None or loss_method(target) is not None
+
+
+def _is_of_library(kind: type) -> bool:
+    """Whether a class is a module of a library, such as ``torch.nn.Module``."""
+    packages = {base.__module__.partition(".")[0] for base in kind.__mro__}
+    if not packages & {"torch", "flax", "equinox", "mlx"}:
+        return False
+    return any("forward" in vars(base) or "__call__" in vars(base) for base in kind.__mro__)

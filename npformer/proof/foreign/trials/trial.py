@@ -1,0 +1,152 @@
+"""Check one definition of a module: build it, find inputs that it takes, and run the checks."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Layer
+from npformer.proof.foreign.libraries import library_of
+from npformer.proof.foreign.stateful import method_names
+from npformer.proof.foreign.trials.arguments import (
+    UnknownArgument,
+    constructor_arguments,
+    trial_inputs,
+    write_call,
+    write_shapes,
+)
+from npformer.proof.foreign.trials.definitions import Definition, definitions_in, has_passes
+from npformer.proof.foreign.value_and_gradient import loss_method
+from npformer.proof.gradcheck import gradcheck
+from npformer.proof.problem import parameters_as
+from npformer.proof.promises import checks_for
+from npformer.proof.report import GradcheckError
+
+MOST_SHAPES = 2
+"""How many shapes of x a definition is checked at, if it takes so many."""
+
+Check = tuple[str, Callable[[], Any]]
+
+
+@dataclass
+class Trial:
+    """A definition, how it was built and called, and what came of it."""
+
+    title: str  # the call that built it, or the name of the function
+    reports: list[tuple[str, Any]] = field(default_factory=list)  # (what was tried, report)
+    reason: str = ""  # why nothing could be tried
+    advice: str = ""  # what to write
+
+    @property
+    def passed(self) -> bool:
+        """Whether all that was tried is right."""
+        return all(report.passed for _, report in self.reports)
+
+
+def try_module(module: ModuleType) -> Iterator[Trial]:
+    """Yield a trial of each layer, loss, pair, optimizer and schedule that a module defines."""
+    for definition in definitions_in(module):
+        trial = _try(definition)
+        if trial is not None:
+            yield trial
+
+
+def _try(definition: Definition) -> Trial | None:
+    """Return a trial, or None if there is nothing to check in a definition."""
+    promises = [] if definition.kind == "pair" else checks_for(definition.target)
+    if promises:
+        trial = Trial(definition.name)
+        _run_promises(trial, promises)
+        if not _is_layer(definition):
+            return trial
+    elif not has_passes(definition):
+        return None
+    else:
+        trial = Trial(definition.name)
+    _try_passes(trial, definition)
+    return trial
+
+
+def _is_layer(definition: Definition) -> bool:
+    return definition.kind == "class" and has_passes(definition)
+
+
+def _run_promises(trial: Trial, checks: list[Check]) -> None:
+    for title, check in checks:
+        try:
+            trial.reports.append((title, check()))
+        except AssertionError as error:
+            trial.reports.append((title, error.report))  # type: ignore[attr-defined]
+        except (TypeError, ValueError) as error:
+            trial.reason = trial.reason or str(error)
+
+
+def _try_passes(trial: Trial, definition: Definition) -> None:
+    """Build an object, and run gradcheck at the shapes that its forward pass takes."""
+    target, arguments = definition.target, {}
+    if definition.kind == "class":
+        try:
+            arguments = constructor_arguments(target)
+            trial.title = write_call(definition.name, arguments)
+            target = target(**arguments)
+        except UnknownArgument as error:
+            trial.reason = f"its argument {error} cannot be told from its name"
+            trial.advice = f"nf.gradcheck({definition.name}({error}=...), x)"
+            return
+        except Exception as error:  # in other people's code
+            trial.reason = f"{trial.title} raised {type(error).__name__}: {error}"
+            trial.advice = f"nf.gradcheck({definition.name}(...), x)"
+            return
+    forward = _forward_of(target)
+    takes_ids = "embed" in definition.name.lower() and "position" not in definition.name.lower()
+    reasons: list[str] = []
+    for inputs in trial_inputs(forward, arguments, takes_ids):
+        if len(trial.reports) < MOST_SHAPES:
+            _check_at(trial, target, inputs, reasons)
+    if not trial.reports:
+        trial.reason = reasons[0] if reasons else "no inputs fit it"
+        written = trial.title if definition.kind == "class" else definition.name
+        trial.advice = f"nf.gradcheck({written}, x)"
+    elif definition.kind == "class":
+        _run_promises(trial, checks_for(target))
+
+
+def _forward_of(target: Any) -> Any:
+    """Return the function whose arguments are the inputs."""
+    if isinstance(target, tuple):
+        return target[0]
+    if isinstance(target, Layer):
+        return (lambda a, b: None) if target.n_inputs == 2 else (lambda x: None)
+    names = method_names(target)
+    if library_of(target, ()):
+        return getattr(target, "forward", target)
+    if names is not None:
+        return getattr(target, names[0])
+    method = loss_method(target)
+    return target if inspect.isroutine(target) or method is None else method
+
+
+def _check_at(trial: Trial, target: Any, inputs: dict[str, Any], reasons: list[str]) -> None:
+    """Run gradcheck with these inputs, if the passes take them."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"), _in_float64(target):
+            warnings.simplefilter("ignore")
+            report = gradcheck(target, *inputs.values())
+    except GradcheckError as error:
+        report = error.report
+    except Exception as error:  # in other people's code, which does not take these inputs
+        reasons.append(f"{write_shapes(inputs)}: {type(error).__name__}: {error}")
+        return
+    trial.reports.append((write_shapes(inputs), report))
+
+
+def _in_float64(target: Any) -> AbstractContextManager[None]:
+    """Let a layer of npformer, which most are built in float32, be in float64."""
+    if isinstance(target, Layer):
+        return parameters_as(target, lambda flat: flat.astype("float64"))
+    return nullcontext()
