@@ -58,6 +58,7 @@ PAGES = {
     "performance": "core.dispatch engine",
     "look_inside": "tasks.reports training.inspection",
     "museum": "learn.museum",
+    "beyond_gradients": "proof.promises",
     "extending": "core.support.registry models.config",
     "extending/layer": "core.context core.layer core.parameters",
     "extending/loss": "models.losses",

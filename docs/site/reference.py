@@ -100,8 +100,21 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     ),
     "proof": (
         "Proof",
-        "Backward passes checked against finite differences and the complex step.",
-        {"proof": ["gradcheck", "central_difference", "complex_step", "rules", "report"]},
+        "Backward passes checked against finite differences and the complex step; optimizers,"
+        " dropout and masks by what they promise.",
+        {
+            "proof": ["gradcheck", "central_difference", "complex_step", "rules", "report"],
+            "proof/promises": [
+                "optimcheck",
+                "schedulecheck",
+                "optimizer_report",
+                "dropoutcheck",
+                "maskcheck",
+                "evaluationcheck",
+                "promise",
+                "applicable",
+            ],
+        },
     ),
     "museum": (
         "Museum",

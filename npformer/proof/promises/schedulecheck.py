@@ -34,6 +34,16 @@ from npformer.proof.promises.schedule_formulas import (
 MOST_STEPS = 20_000
 """How far a schedule is followed that counts its steps itself."""
 
+SETTINGS_OF_SCHEDULE = {
+    "noam": ("lr", "d_model", "warmup"),
+    "cosine": ("lr", "warmup", "total", "final"),
+    "linear": ("lr", "warmup", "total", "final"),
+    "step": ("lr", "step_size", "gamma"),
+    "exponential": ("lr", "gamma"),
+    "constant": ("lr", "warmup"),
+}
+"""The settings in a formula."""
+
 NEEDS = {"noam": ("warmup",), "cosine": ("total",), "linear": ("total",)}
 """The settings that a formula cannot do without."""
 
@@ -203,7 +213,7 @@ def _report(
         passed=passed,
         diagnosis=diagnosis,
         called="an object that counts its steps" if calls_count else "a function of the step",
-        settings={field.name: getattr(settings, field.name) for field in fields(settings)},
+        settings={name: getattr(settings, name) for name in SETTINGS_OF_SCHEDULE[kind]},
         differences=[_difference(rates, reference, settings, tolerance)],
         tolerance=tolerance,
         check="schedulecheck",
