@@ -21,7 +21,7 @@ from npformer.proof.promises.optimcheck import optimcheck
 from npformer.proof.promises.optimizer_report import OptimcheckReport
 from npformer.proof.promises.promise import PromiseReport
 from npformer.proof.promises.schedule_calls import METHODS_OF_STEP, METHODS_THAT_COUNT, setting_of
-from npformer.proof.promises.schedulecheck import kind_of_schedule, schedulecheck
+from npformer.proof.promises.schedulecheck import kind_of_schedule, says_schedule, schedulecheck
 from npformer.proof.promises.setting_names import is_number, plain_name, word_list
 
 Check = tuple[str, Callable[[], OptimcheckReport | PromiseReport]]
@@ -40,7 +40,8 @@ def checks_for(obj: Any) -> list[Check]:
     A check is called without arguments; it returns a report or raises an error that has one:
     OptimcheckError for optimizers and schedules, PromiseError for dropout, masks and evaluation.
     TypeError says what could not be told of the object. Layers must be objects, as only they have
-    a width; classes and functions are taken for optimizers, schedules and dropout by their names.
+    a width; classes are taken for optimizers and schedules, functions also for dropout, by their
+    names.
 
     Parameters
     ----------
@@ -93,12 +94,13 @@ def _checks_of_optimizer(obj: Any, name: str) -> list[Check]:
 
 
 def is_schedule(obj: Any, name: str) -> bool:
-    """Return whether the name says a kind of schedule, and a step or settings fit."""
-    if kind_of_schedule(name) is None:
+    """Return whether the name says a schedule, and a step or settings fit."""
+    if kind_of_schedule(name) is None and not says_schedule(name):
         return False
     if inspect.isroutine(obj):
         names = [plain_name(argument.name) for argument in arguments_of(obj) or []]
-        return any(name in COUNTERS for name in names)
+        has_setting = any(setting_of(name) for name in names)
+        return any(name in COUNTERS for name in names) and has_setting
     kind = obj if inspect.isclass(obj) else type(obj)
     methods = {*METHODS_OF_STEP, *METHODS_THAT_COUNT}
     settings = {setting_of(argument.name) for argument in arguments_of(kind) or []}
@@ -111,6 +113,8 @@ def is_dropout(obj: Any, name: str) -> bool:
     plain = name.lower().replace("_", "")
     if "dropout" not in plain or "token" in plain or "word" in plain or "backward" in plain:
         return False
+    if inspect.isclass(obj):
+        return False  # its object is checked
     return _is_layer(obj) or inspect.isroutine(obj)
 
 

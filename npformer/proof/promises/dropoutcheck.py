@@ -253,7 +253,11 @@ def _describe_backward(factor: np.ndarray, forward: np.ndarray, scale: float) ->
         return f"it does not scale: forward multiplies by {scale:.4g}"
     if np.allclose(factor, forward**2):
         return "it scales twice"
-    return "it has the mask of forward and another scale"
+    factors_of_kept = factor[forward != 0.0]
+    backward_scale = float(np.median(factors_of_kept))
+    if np.allclose(factors_of_kept, backward_scale):
+        return f"it multiplies by {backward_scale:.4g}, and forward by {scale:.4g}"
+    return "it has the mask of forward and several scales"
 
 
 def _evaluate(calls: LayerCalls, x: np.ndarray) -> _Evaluation:

@@ -71,7 +71,7 @@ def schedulecheck(
         its class, which is made with the numbers below.
     kind : str, optional
         "noam" (linear warm-up and inverse square root, Vaswani et al., 2017), "cosine", "linear",
-        "step", "exponential" or "constant". By default, what its name says.
+        "step", "exponential" or "constant". By default, what its name or its arguments say.
     lr, d_model, warmup, total, final, step_size, gamma : float, optional
         Numbers of the formula: the largest learning rate or the factor, the width of the model, the
         steps of the warm-up and of the training, the last learning rate, the steps between drops
@@ -100,11 +100,6 @@ def schedulecheck(
     tolerance = checks.number("tolerance", tolerance, above=0.0)
     name = getattr(schedule, "__name__", type(schedule).__name__)
     kind = kind_of_schedule(name) if kind is None else checks.choice("kind", kind, FORMULAS)
-    if kind is None:
-        raise TypeError(
-            f"the name {name!r} says no kind of schedule; expected one of {list(FORMULAS)}: "
-            "schedulecheck(schedule, kind='noam')"
-        )
     values = (lr, d_model, warmup, total, final, step_size, gamma)
     names = [field.name for field in fields(ScheduleSettings)]
     named = zip(names, values, strict=True)
@@ -113,6 +108,12 @@ def schedulecheck(
         schedule = make_schedule(schedule, stated)
     call = function_of_step(schedule, stated)
     settings = {**read_schedule_settings(schedule), **(call[1] if call else {}), **stated}
+    kind = kind or _kind_of_settings(settings)
+    if kind is None:
+        raise TypeError(
+            f"neither the name {name!r} nor the numbers {describe(settings)} say a kind of "
+            f"schedule; expected one of {list(FORMULAS)}: schedulecheck(schedule, kind='noam')"
+        )
     missing = [n for n in NEEDS.get(kind, ()) if not settings.get(n)]
     if missing:
         raise TypeError(
@@ -131,6 +132,19 @@ def schedulecheck(
     if not report.passed:
         raise OptimcheckError(report)
     return report
+
+
+def says_schedule(name: str) -> bool:
+    """Return whether a name says that something is a schedule, of whatever kind."""
+    words = {word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+    return bool(words & {"lr", "schedule", "scheduler", "rate"})
+
+
+def _kind_of_settings(settings: dict[str, float]) -> str | None:
+    """Return the kind that only some settings have: the width of a model, a size of steps."""
+    if {"d_model", "warmup"} <= settings.keys():
+        return "noam"
+    return "step" if {"step_size", "gamma"} <= settings.keys() else None
 
 
 def _check_number(name: str, value: float) -> float:

@@ -21,6 +21,14 @@ def initialize_adam(parameters):
     return {}
 
 
+def lr_schedule(step, d_model=512, warmup_steps=4000):
+    return noam(step, d_model, warmup_steps)
+
+
+def learning_rate(step):
+    return 0.1
+
+
 def linear(x, weight):
     return x @ weight
 
@@ -59,7 +67,9 @@ def with_width(layer):
         ),
         (noam, ["noam: each step against the schedule's formula"]),
         (Noam, ["Noam: each step against the schedule's formula"]),
-        (Dropout, ["Dropout: what dropout promises"]),
+        (lr_schedule, ["lr_schedule: each step against the schedule's formula"]),
+        (learning_rate, []),
+        (Dropout, []),
         (Dropout(), ["Dropout: what dropout promises"]),
         (Attention(), ["Attention: what its mask promises"]),
         (
@@ -92,7 +102,8 @@ def test_checks_are_found_by_name_and_signature(obj, titles):
         adam,
         noam,
         Noam,
-        Dropout,
+        lr_schedule,
+        Dropout(),
         Attention(),
         with_width(BatchNorm()),
         nf.mixers.Attention(8, 2, causal=True, seed=0, dtype="float64"),
@@ -107,7 +118,7 @@ class DropoutByOneOverP(ScaledByOneOverP):
     pass
 
 
-@pytest.mark.parametrize("obj", [adam_with("t = self.t", "t = 1"), noam_late, DropoutByOneOverP])
+@pytest.mark.parametrize("obj", [adam_with("t = self.t", "t = 1"), noam_late, DropoutByOneOverP()])
 def test_the_checks_of_what_is_wrong_raise_with_a_report(obj):
     _, check = checks_for(obj)[0]
     with pytest.raises((nf.OptimcheckError, nf.PromiseError)) as error:

@@ -89,6 +89,11 @@ class BackwardWithoutScale(Dropout):
         return dy * (self.mask > 0)
 
 
+class ForwardWithoutScale(Dropout):
+    def forward(self, x):
+        return super().forward(x) * ((1.0 - self.p) if self.training else 1.0)
+
+
 class BackwardScaledTwice(Dropout):
     def backward(self, dy):
         return dy * self.mask**2
@@ -217,6 +222,11 @@ def test_the_share_that_is_kept_breaks_a_stated_rate():
 
 def test_a_wrong_rate_is_broken():
     assert "0.2" in read_broken_promise(Dropout(0.2), rate=0.4)
+
+
+def test_a_scale_of_the_backward_pass_alone_is_measured():
+    with pytest.raises(nf.PromiseError, match="by 1[.]25, and forward by 1"):
+        nf.dropoutcheck(ForwardWithoutScale(0.2))
 
 
 def test_one_over_p_shows_although_the_rate_is_one_half():

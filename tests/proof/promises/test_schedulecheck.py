@@ -156,6 +156,13 @@ def test_another_kind_is_named():
         nf.schedulecheck(cosine(100), kind="linear")
 
 
+def test_arguments_say_a_kind_where_the_name_says_none():
+    def lr_of(step, d_model=64, warmup_steps=10):
+        return noam(step, d_model, warmup_steps)
+
+    assert nf.schedulecheck(lr_of).diagnosis == WARMUP
+
+
 def test_a_division_by_0_at_step_0_is_a_note():
     assert nf.schedulecheck(noam).notes == ["step 0 divides by 0: count steps from 1"]
 
@@ -180,7 +187,7 @@ def test_numbers_that_are_stated_are_passed_on():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: nf.schedulecheck(lambda step: 1.0), TypeError, "says no kind of schedule"),
+        (lambda: nf.schedulecheck(lambda step: 1.0), TypeError, "say a kind of schedule"),
         (lambda: nf.schedulecheck(lambda s: 1.0, kind="noam"), TypeError, "has no warmup"),
         (lambda: nf.schedulecheck(3, kind="constant"), TypeError, "could not be called"),
         (lambda: nf.schedulecheck(cosine(9), warmup=9), ValueError, "ends before the training"),
