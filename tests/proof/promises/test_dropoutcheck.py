@@ -225,7 +225,7 @@ def test_a_wrong_rate_is_broken():
 
 
 def test_a_scale_of_the_backward_pass_alone_is_measured():
-    with pytest.raises(nf.PromiseError, match="by 1[.]25, and forward by 1"):
+    with pytest.raises(nf.PromiseError, match=r"by 1\.25, and forward by 1"):
         nf.dropoutcheck(ForwardWithoutScale(0.2))
 
 
