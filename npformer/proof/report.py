@@ -16,6 +16,9 @@ from npformer.proof.twincheck import TwinReport
 TOLERANCE = 1e-6
 COMPLEX_TOLERANCE = 1e-10
 
+MOST_LINES = 3
+"""Up to this many tensors with the same kind of error have a line each."""
+
 
 class GradcheckError(AssertionError):
     """A backward pass is not the derivative of its forward pass: see `report`."""
@@ -149,11 +152,7 @@ class GradcheckReport:
             [
                 f"gradcheck of {self.title}: {verdict}, tolerance {self.tolerance:g}",
                 *self._table(),
-                *(
-                    f"  {tensor.name}: {tensor.pattern}"
-                    for tensor in self.tensors
-                    if tensor.pattern
-                ),
+                *self._lines_of_patterns(),
                 *([f"  no complex step: {self.not_analytic}"] if self.not_analytic else []),
                 *(f"  {reason}: {rule}" for rule in self.broken_rules),
                 *(f"  protocol: {observation}" for observation in self.protocol),
@@ -161,6 +160,19 @@ class GradcheckReport:
                 *map(self._line_of_twin, self.twins),
             ]
         )
+
+    def _lines_of_patterns(self) -> list[str]:
+        """Return a line for each tensor with a pattern, or one for many with the same."""
+        names: dict[str, list[str]] = {}
+        for tensor in self.tensors:
+            if tensor.pattern:
+                names.setdefault(tensor.pattern, []).append(tensor.name)
+        lines = []
+        for pattern, tensors in names.items():
+            if len(tensors) > MOST_LINES:
+                tensors = [f"{tensors[0]} and {len(tensors) - 1} others"]
+            lines += [f"  {name}: {pattern}" for name in tensors]
+        return lines
 
     def _table(self) -> list[str]:
         rows, wrong = [[*COLUMNS, ""]], self.wrong_tensors()

@@ -496,6 +496,32 @@ def test_the_place_of_an_error_is_said():
     assert place in str(caught.value)
 
 
+def chain(*matrices):
+    """Return a product of matrices."""
+    return np.linalg.multi_dot(matrices), matrices
+
+
+def doubled_chain(dy, matrices):
+    """Return the gradients of all matrices, of the first four twice as large."""
+    gradients = []
+    for i in range(len(matrices)):
+        before = np.linalg.multi_dot([np.eye(7), np.eye(7), *matrices[:i]])
+        after = np.linalg.multi_dot([np.eye(7), np.eye(7), *matrices[i + 1 :]])
+        gradients.append((2.0 if i < 4 else 1.0) * before.T @ dy @ after.T)
+    return tuple(gradients)
+
+
+def test_many_tensors_with_the_same_error_share_a_line():
+    def forward(a, b, c, d, e):
+        return chain(a, b, c, d, e)
+
+    with pytest.raises(GradcheckError) as caught:
+        gradcheck((forward, doubled_chain), *np.random.default_rng(0).normal(size=(5, 7, 7)))
+    text = str(caught.value)
+    assert "\n  a and 3 others: backward is 2 times the derivative\n" in text
+    assert "right as far as e, and wrong from d on" in text
+
+
 @pytest.mark.parametrize(
     ("names", "wrong", "said"),
     [
