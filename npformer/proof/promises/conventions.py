@@ -202,6 +202,40 @@ def one_for_each(stepper: Stepper) -> OneForEach | None:
     )
 
 
+COUNTING_METHODS = word_list(
+    "step next next_step increment increment_step increment_t tick update_t"
+)
+"""Methods without arguments that may count a step, where another updates the parameters."""
+
+
+def alternatives_to(stepper: Stepper) -> Iterator[Stepper]:
+    """Yield other ways to call an optimizer whose steps do not follow its formula."""
+    if isinstance(stepper, OneForEach):
+        return
+    for name in COUNTING_METHODS:
+        counting_method = getattr(stepper.optimizer, name, None)
+        if name == stepper.method or not inspect.ismethod(counting_method):
+            continue
+        if all(argument.is_optional for argument in arguments_of(counting_method) or []):
+            words = f"{stepper.words}; {name}() once for each step"
+            before = (*stepper.hooks_before, name)
+            yield replace_stepper(stepper, f"{words}, before it", hooks_before=before)
+            after = (*stepper.hooks_after, name)
+            yield replace_stepper(stepper, f"{words}, after it", hooks_after=after)
+    alone = one_for_each(stepper)
+    if alone is not None:
+        yield alone
+
+
+def replace_stepper(stepper: Stepper, words: str, **hooks: tuple[str, ...]) -> Stepper:
+    """Return a copy of a stepper with other hooks."""
+    changed = copy.copy(stepper)
+    changed.words = words
+    for name, hook_names in hooks.items():
+        setattr(changed, name, hook_names)
+    return changed
+
+
 def _packings(roles: list[str], parameters: Any) -> list[Packing]:
     """Return the ways to pass parameters: those of `parameters`, if the caller has some."""
     n_parameters = roles.count("parameter")

@@ -19,7 +19,15 @@ from npformer.proof.promises.kinds import (
     wrong_variants,
 )
 from npformer.proof.promises.optimizer_report import OptimcheckReport
-from npformer.proof.promises.runs import Difference, Run, compare, follow, is_impossible, run
+from npformer.proof.promises.runs import (
+    Difference,
+    Run,
+    compare,
+    follow,
+    is_impossible,
+    ratio_of_changes,
+    run,
+)
 from npformer.proof.promises.setting_names import SETTINGS_OF_KIND, flag_of, pick_settings
 from npformer.proof.promises.steppers import ArgumentStepper, OwnStepper, Stepper
 from npformer.proof.promises.update_rules import Settings
@@ -47,6 +55,7 @@ class Identification:
         self.steps = steps
         self.seed = seed
         self.tolerance = tolerance
+        self.lr_factor = 1.0
 
     def stepper_of_user(self, step: Callable[..., Any]) -> Stepper:
         """Return the stepper that calls what the user wrote."""
@@ -155,7 +164,11 @@ class Identification:
         series = [
             result.settings(kind, self.stated, when, self.guess) for when in ("before", "after")
         ]
-        known = [settings for settings in series if settings]
+        known = [
+            [replace(s, lr=s.lr * self.lr_factor) for s in settings]
+            for settings in series
+            if settings
+        ]
         if not known:
             raise TypeError(
                 f"{self.target.name} has no learning rate under a usual name; its numbers are "
@@ -244,10 +257,29 @@ class Identification:
             where = f"a step raises {raising.error}"
             return f"{variant}; for parameters of two shapes {where}" if variant else where
         if variant is None:
-            return f"neither {KINDS[kind].title} nor a fault of the table"
+            return self._describe_unknown(runs, kind)
         if variant.kind != kind and self.kind is not None:
             return f"{variant}, not {KINDS[kind].title}"
         return str(variant)
+
+    def _describe_unknown(self, runs: list[Run], kind: str) -> str:
+        """Return that it is no known formula, or that its steps are longer than those of one."""
+        for variant in right_variants(kind, self._first_settings(runs[0], kind)):
+            ratio = self._ratio(runs, variant)
+            if ratio is not None:
+                return f"{variant}, with each step {ratio:.4g} times as long"
+        return f"neither {KINDS[kind].title} nor a fault of the table"
+
+    def _ratio(self, runs: list[Run], variant: Variant) -> float | None:
+        """Return by how much all steps are longer than a rule's; None if not by one number."""
+        settings = self._settings_of_steps(runs[0], variant.kind)[0]
+        ratio = ratio_of_changes(runs[0], follow(variant, runs[0].course, settings))
+        if ratio is None:
+            return None
+        self.lr_factor = ratio
+        follows = self._all_follow(runs, variant)
+        self.lr_factor = 1.0
+        return ratio if follows else None
 
     def _notes(
         self, stepper: Stepper, runs: list[Run], kind: str, settings: dict[str, float]

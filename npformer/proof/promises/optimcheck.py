@@ -14,7 +14,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.optim.adam import two_rates
-from npformer.proof.promises.conventions import OneForEach, one_for_each, target_of
+from npformer.proof.promises.conventions import alternatives_to, target_of
 from npformer.proof.promises.courses import STEPS
 from npformer.proof.promises.identification import Identification
 from npformer.proof.promises.kinds import KINDS
@@ -115,13 +115,13 @@ def optimcheck(
     check = Identification(target, kind, stated, steps, seed, tolerance)
     stepper = check.stepper_of_user(step) if step else check.first_stepper(parameters)
     report = check.report(stepper)
-    alone = one_for_each(stepper)
-    if not report.passed and alone is not None and not isinstance(stepper, OneForEach):
-        report_alone = check.report(alone)
-        report = report_alone if report_alone.passed else report
-    if not report.passed:
-        raise OptimcheckError(report)
-    return report
+    if report.passed:
+        return report
+    for alternative in () if step else alternatives_to(stepper):
+        report_of_alternative = check.report(alternative)
+        if report_of_alternative.passed:
+            return report_of_alternative
+    raise OptimcheckError(report)
 
 
 def _collect_settings(

@@ -184,3 +184,17 @@ def _compare_changes(change: np.ndarray, expected: np.ndarray, rounding: float) 
         change=float(change[index]) if errors.size else 0.0,
         expected=float(expected[index]) if errors.size else 0.0,
     )
+
+
+def ratio_of_changes(result: Run, expected: list[Arrays]) -> float | None:
+    """Return by how much the first step is longer than a rule's; None if not by one number."""
+    before = result.course.parameters
+    changes = [new - old for new, old in zip(result.parameters[0], before, strict=True)]
+    expected_changes = [new - old for new, old in zip(expected[0], before, strict=True)]
+    with np.errstate(all="ignore"):
+        ratios = np.concatenate(
+            [(c / e).ravel() for c, e in zip(changes, expected_changes, strict=True)]
+        )
+    ratio = float(np.median(ratios))
+    is_one_number = np.isfinite(ratio) and ratio != 0.0 and np.allclose(ratios, ratio, rtol=1e-4)
+    return ratio if is_one_number else None

@@ -70,6 +70,8 @@ class Stepper:
 
     shapes: list[tuple[int, ...]] | None = None
     """Of the parameters that it holds; None if it takes any."""
+    hooks_before: tuple[str, ...] = HOOKS_BEFORE
+    hooks_after: tuple[str, ...] = HOOKS_AFTER
 
     def start(self, parameters: Arrays) -> None:
         """Begin a run with a new optimizer."""
@@ -78,9 +80,9 @@ class Stepper:
     def step(self, gradients: Arrays) -> Arrays:
         """Take a step; return copies of all parameters."""
         self.steps += 1
-        self.call_hooks(HOOKS_BEFORE)
+        self.call_hooks(self.hooks_before)
         self.call_all(gradients)
-        self.call_hooks(HOOKS_AFTER)
+        self.call_hooks(self.hooks_after)
         return self.read()
 
     def call_all(self, gradients: Arrays) -> None:

@@ -99,8 +99,13 @@ def test_any_kind_passes_under_a_name_that_says_none():
 
 
 def test_an_unknown_formula_is_said_to_be_none():
-    words = read_diagnosis(adam_with("m_hat = m", "m_hat = 0.5 * m"))
+    words = read_diagnosis(adam_with("m_hat = m", "m_hat = 0.5 * np.tanh(m)"))
     assert words == "neither Adam nor a fault of the table"
+
+
+def test_steps_of_another_length_are_measured():
+    words = read_diagnosis(adam_with("self.lr * m_hat", "self.lr * m_hat / 32"))
+    assert words == "Adam, with each step 0.03125 times as long"
 
 
 def test_an_optimizer_that_updates_copies_is_named():
@@ -198,6 +203,22 @@ def test_a_step_of_the_callers_own_is_taken():
             params[i] = parameter.w
 
     assert nf.optimcheck(SGD(), step=step).diagnosis == "gradient descent"
+
+
+@pytest.mark.parametrize(("start", "when"), [(0, "before"), (1, "after")])
+def test_a_method_that_counts_the_step_is_called(start, when):
+    class Adam(adam_with("self.t += 1", "pass")):
+        def __init__(self):
+            super().__init__()
+            self.t = start
+
+        def update(self, params, grads):
+            super().step(params, grads)
+
+        def step(self):
+            self.t += 1
+
+    assert nf.optimcheck(Adam).called.endswith(f"; step() once for each step, {when} it")
 
 
 def test_a_function_that_makes_one_is_called():
