@@ -126,11 +126,16 @@ class Comparison:
             self.complex_tolerance,
             self.step,
         )
-        wrong = [t for t in self.tensors if not t.passes(self.tolerance, self.complex_tolerance)]
+        wrong = self.wrong_tensors()
         patterns = {tensor.pattern for tensor in wrong}
         if "" in patterns or len(wrong) > len(patterns) == 1:  # one error, seen in many tensors
             place = locate([t.name for t in self.tensors], [t.name for t in wrong])
             self.notes += filter(None, [place])
+
+    def wrong_tensors(self) -> list[TensorReport]:
+        """Return the reports of tensors whose gradients are wrong."""
+        tolerances = self.tolerance, self.complex_tolerance
+        return [tensor for tensor in self.tensors if not tensor.passes(*tolerances)]
 
     def broken_by_pair(self) -> list[str]:
         """Return the rules that a layer or a pair has broken by its results."""

@@ -89,11 +89,26 @@ def _kinds_of_reasons(
         names = [(name, n) for name, n in sizes if n > 1]
         yield [reason for name, n in names for reason in _reasons_of_size(name, n)]
         yield [reason for name, n in names for reason in _reasons_of_root(name, n)]
+    yield list(_reasons_of_counts(inputs))
 
 
 def _reasons_of_size(name: str, n: int) -> list[Reason]:
     words = f"{n} is {name}"
     return [Reason(float(n), f"{n} times", words), Reason(1.0 / n, f"1/{n} of", words)]
+
+
+def _reasons_of_counts(inputs: Mapping[str, np.ndarray]) -> Iterator[Reason]:
+    """Yield quotients of how many labels count, and of all: two means over different counts."""
+    for name, labels in inputs.items():
+        if labels.dtype.kind not in "iu":
+            continue
+        values, counts = np.unique(labels, return_counts=True)
+        for value, count in zip(values, counts, strict=True):
+            rest = labels.size - int(count)
+            words = f"{rest} of the {labels.size} {name} are not {value}, so two means are taken"
+            if rest:
+                yield Reason(rest / labels.size, f"{rest}/{labels.size} of", words)
+                yield Reason(labels.size / rest, f"{labels.size}/{rest} times", words)
 
 
 def _reasons_of_root(name: str, n: int) -> list[Reason]:

@@ -163,6 +163,11 @@ def _require_float64(name: str, x: np.ndarray, layer: str = "") -> None:
         )
 
 
+def is_ids_or_mask(x: Any) -> bool:
+    """Whether a value is an array that is passed on: of whole numbers, or of booleans."""
+    return isinstance(x, np.ndarray) and x.dtype.kind in "iub"
+
+
 def is_output_with_cache(result: Any) -> bool:
     """Whether a forward pass returned (y, cache)."""
     return isinstance(result, tuple) and len(result) == 2

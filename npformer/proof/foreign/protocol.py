@@ -17,6 +17,8 @@ from npformer.proof.problem import move_ids
 from npformer.proof.results import TOLERANCES, Results, difference
 from npformer.proof.rules import move
 
+CHANGES_INPUT = "changes its input"
+
 
 def observe_protocol(obj: StatefulObject, places: GradientPlaces, v: np.ndarray) -> list[str]:
     """Return what the passes of an object do to it and to their arguments."""
@@ -24,7 +26,7 @@ def observe_protocol(obj: StatefulObject, places: GradientPlaces, v: np.ndarray)
     values = copy_arrays_of(obj.call.values)
     run = obj.forward(copy_object(obj.base), values)
     if _differ(values, obj.call.values):
-        observations.append("changes its input")
+        observations.append(CHANGES_INPUT)
     kept = ", ".join(_kept_by(obj, run))
     dy = np.array(v)
     expected = _gradients(obj, places, copy_object(run), dy)

@@ -19,7 +19,7 @@ from npformer.proof.foreign.gradient_places import (
     read_place,
 )
 from npformer.proof.foreign.stateful import ForwardRun, StatefulObject, copy_object
-from npformer.proof.problem import Convert, Problem, copy_arrays
+from npformer.proof.problem import Convert, Problem, copy_arrays, is_ids_or_mask
 
 
 def stateful_problem(
@@ -84,8 +84,6 @@ class _ObjectOnCopies:
         """Return the problem that gradcheck checks."""
         inputs = {name: self.values[name] for name in self.places.of_inputs}
         arrays = inputs | self.parameters
-        ids = [name for name, x in self.values.items() if isinstance(x, np.ndarray)]
-        ids = [name for name in ids if self.values[name].dtype.kind in "iub"]
         if self.wrt is not None:
             arrays = {name: array for name, array in arrays.items() if name in self.wrt}
         return Problem(
@@ -94,7 +92,7 @@ class _ObjectOnCopies:
             backward=self.backward,
             arrays=arrays,
             inputs=list(inputs),
-            constants=[self.values[name] for name in ids],
+            constants=[x for x in self.values.values() if is_ids_or_mask(x)],
             convert_arrays=self.convert_arrays,
             unit_dy=not self.obj.backward_call.dy_name,
         )

@@ -25,7 +25,7 @@ from npformer.proof.foreign.gradient_places import RETURNED
 from npformer.proof.foreign.repeatable import repeatable_draws
 from npformer.proof.foreign.stateful import copy_object
 from npformer.proof.pairs import Call, copy_generators, name_of
-from npformer.proof.problem import Convert, Problem
+from npformer.proof.problem import Convert, Problem, is_ids_or_mask
 from npformer.proof.rules import move
 
 METHOD_NAMES = (
@@ -180,7 +180,7 @@ def _problem(
         backward=backward,
         arrays=arrays,
         inputs=[name for name in arrays if not name.startswith("self.")][:1],
-        constants=[],
+        constants=[x for x in target.arguments.values() if is_ids_or_mask(x)],
         convert_arrays=convert_arrays,
         unit_dy=True,
     )

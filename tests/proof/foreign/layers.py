@@ -267,8 +267,8 @@ def mse_without_mean(prediction, target):
 
 def log_loss(p, target):
     """log(p + eps), with the gradient of log p."""
-    return -(target * np.log(p + 0.1)).sum(), -target / (p + 0.1)
+    return -(target * np.log(p + 0.05)).sum(), -target / (p + 0.05)
 
 
 def log_loss_without_eps(p, target):
-    return -(target * np.log(p + 0.1)).sum(), -target / p
+    return -(target * np.log(p + 0.05)).sum(), -target / p
