@@ -17,7 +17,7 @@ from npformer.proof.across_patterns import Pairs, find_across
 from npformer.proof.evidence import STRICT, Evidence, Pattern, WrongGradient
 from npformer.proof.factors import is_known_factor, write_factor
 from npformer.proof.loss_patterns import find_epsilon
-from npformer.proof.row_patterns import find_missing_terms, find_penalty
+from npformer.proof.row_patterns import find_missing_terms, find_penalty, find_softmax_sum
 from npformer.proof.slice_patterns import find_slices
 from npformer.proof.sum_patterns import find_sums
 
@@ -264,6 +264,7 @@ FINDERS: tuple[Callable[[WrongGradient], Pattern | None], ...] = (
     find_epsilon,
     find_penalty,
     find_missing_terms,
+    find_softmax_sum,
     find_slices,
     find_sums,
 )

@@ -49,6 +49,24 @@ def find_missing_terms(wrong: WrongGradient) -> Pattern | None:
     return None
 
 
+def find_softmax_sum(wrong: WrongGradient) -> Pattern | None:
+    """Find an error that is, in each row, a multiple of y: softmax's gradient without its sum.
+
+    It is y (dy - sum(dy y)), so without the sum each row is off by a multiple of y.
+    """
+    y = wrong.evidence.y
+    if y is None or y.shape != wrong.error.shape or not wrong.comparable.all():
+        return None
+    if y.ndim == 0 or y.shape[-1] < SMALLEST_ROW:
+        return None
+    products = (wrong.error * y).sum(axis=-1, keepdims=True)
+    squares = (y * y).sum(axis=-1, keepdims=True)
+    if not squares.all() or not wrong.explains(wrong.numeric + y * products / squares):
+        return None
+    words = "a multiple of y in each row is too much, as where softmax's sum of dy y is missing"
+    return Pattern("softmax's sum", words)
+
+
 def _is_combination(matrix: np.ndarray, columns: tuple[np.ndarray, ...]) -> bool:
     """Whether each row of a matrix is a combination of the same rows of others."""
     rest = 0.0

@@ -141,7 +141,7 @@ def test_an_error_is_named_where_y_is_rounded_to_float32():
     }
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(100, 120))
 def test_a_random_error_has_no_name(seed):
     noise = np.random.default_rng([seed, 1])  # x is drawn with one of these seeds alone
 
@@ -367,6 +367,16 @@ def test_what_was_not_subtracted_is_named():
 
     wrong = center, lambda dy, _: dy
     assert patterns_of(wrong, X) == {"x": "its mean over axis 2 is not subtracted"}
+
+
+def test_half_of_softmaxs_sum_is_named():
+    """Without any of it, only the diagonal of the Jacobian is there, or y dy."""
+
+    def backward(dy, y):
+        return y * (dy - 0.5 * (dy * y).sum(-1, keepdims=True))
+
+    words = "a multiple of y in each row is too much, as where softmax's sum of dy y is missing"
+    assert patterns_of((softmax, backward), X[0]) == {"x": words}
 
 
 def test_a_gradient_divided_by_how_many_tokens_are_kept_is_named():
