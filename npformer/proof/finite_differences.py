@@ -15,6 +15,12 @@ from npformer.proof.entries import Entries
 from npformer.proof.problem import Problem
 from npformer.proof.report import TensorReport
 
+FEWEST_DIRECTIONS = 4
+"""With fewer, the errors along directions are in proportion to many an entry."""
+
+IN_PROPORTION = 0.9999
+"""The least cosine between errors along directions and one entry of them, if it is the cause."""
+
 TINY = float(np.finfo(np.float64).tiny)  # the smallest divisor
 
 
@@ -49,9 +55,15 @@ class Probe:
         n = min(size, 4 * max_entries)  # look for a wrong entry one by one
         indices = np.sort(rng.choice(size, size=n, replace=False))
         by_entry = self._entries(indices, f"{n} entries")
-        if by_entry.passes(self.tolerance, self.complex_tolerance):
+        if not by_entry.passes(self.tolerance, self.complex_tolerance):
+            return by_entry
+        index = _find_single_entry(units, along_directions.entries)
+        if index is None:
             return along_directions
-        return by_entry
+        with_it = self._entries(np.union1d(indices, [index]), f"{n + 1} entries")
+        if with_it.passes(self.tolerance, self.complex_tolerance):  # then it is not the cause
+            return along_directions
+        return with_it
 
     def _entries(self, indices: np.ndarray, checked: str) -> TensorReport:
         units = [np.zeros(self.array.shape) for _ in indices]
@@ -251,6 +263,24 @@ class Probe:
         if stays and min(slopes) - slack <= analytic <= max(slopes) + slack:
             return analytic, True
         return numeric, False
+
+
+def _find_single_entry(units: list[np.ndarray], entries: Entries | None) -> int | None:
+    """Return the entry that is wrong, if it is the only one; None if several are.
+
+    If the gradient is wrong by w in entry i alone, its error along a direction u is w u[i], so the
+    errors along all directions are in proportion to what they have in i.
+    """
+    if entries is None or len(units) < FEWEST_DIRECTIONS:
+        return None
+    errors = entries.along_directions[0] - entries.along_directions[1]
+    if not np.isfinite(errors).all():
+        return None
+    components = np.stack([u.reshape(-1) for u in units])
+    cosines = np.abs(errors @ components)
+    cosines /= np.linalg.norm(errors) * np.maximum(np.linalg.norm(components, axis=0), TINY)
+    best = int(np.argmax(cosines))
+    return best if cosines[best] > IN_PROPORTION else None
 
 
 def _worst(errors: np.ndarray) -> int:

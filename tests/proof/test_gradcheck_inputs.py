@@ -21,7 +21,21 @@ def test_one_wrong_entry_of_1600_is_found_whatever_the_seed(rng, seed):
 
     with pytest.raises(GradcheckError) as caught:
         gradcheck((lambda x: (2.0 * x, None), backward), rng.normal(size=(40, 40)), seed=seed)
-    assert caught.value.report.error > 5e-6
+    assert caught.value.report.tensors[0].where == tuple(wrong)
+
+
+def test_two_wrong_entries_of_10000_are_seen_along_directions(rng):
+    """No single entry has the errors along all directions."""
+
+    def backward(dy, cache):
+        dx = 2.0 * dy
+        dx.flat[[1234, 4321]] *= 1.5
+        return dx
+
+    with pytest.raises(GradcheckError) as caught:
+        gradcheck((lambda x: (2.0 * x, None), backward), rng.normal(size=(100, 100)))
+    (tensor,) = caught.value.report.tensors
+    assert (tensor.checked, tensor.where) == ("8 directions", None)
 
 
 def read_only(x):
