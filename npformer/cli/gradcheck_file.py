@@ -88,6 +88,8 @@ def _print_trial(trial: Trial, verbose: bool, pages: GradcheckPages) -> None:
     if trial.passed and not verbose:
         for line in sorted(observations):
             print(f"    protocol: {line}")
+    for limit in trial.limits:
+        print(f"    not for {limit}")
     if trial.reason:
         print(f"    not tried: {trial.reason}")
     if trial.advice:

@@ -25,7 +25,7 @@ from npformer.proof.foreign.value_and_gradient import loss_method
 from npformer.proof.gradcheck import gradcheck
 from npformer.proof.problem import parameters_as
 from npformer.proof.promises import checks_for
-from npformer.proof.report import GradcheckError
+from npformer.proof.report import GradcheckError, GradcheckReport
 
 MOST_SHAPES = 2
 """How many shapes of x a definition is checked at, if it takes so many."""
@@ -39,6 +39,7 @@ class Trial:
 
     title: str  # the call that built it, or the name of the function
     reports: list[tuple[str, Any]] = field(default_factory=list)  # (what was tried, report)
+    limits: list[str] = field(default_factory=list)  # inputs of other shapes that it is not for
     reason: str = ""  # why nothing could be tried
     advice: str = ""  # what to write
 
@@ -142,7 +143,30 @@ def _check_at(trial: Trial, target: Any, inputs: dict[str, Any], reasons: list[s
     except Exception as error:  # in other people's code, which does not take these inputs
         reasons.append(f"{write_shapes(inputs)}: {type(error).__name__}: {error}")
         return
+    lost = _lost_parameters(trial, report)
+    if lost:
+        trial.limits.append(
+            f"{write_shapes(inputs)}: there the gradient of {', '.join(lost)} has another shape"
+        )
+        return
     trial.reports.append((write_shapes(inputs), report))
+
+
+def _lost_parameters(trial: Trial, report: GradcheckReport) -> list[str]:
+    """Return the parameters that have a gradient at the first shape, and none at another one.
+
+    A layer that sums over axes 0 and 1 is for x of three axes: with two, its sum is one number.
+    This is a limit, and not an error, unless another gradient is wrong there.
+    """
+    reports = [report for _, report in trial.reports if isinstance(report, GradcheckReport)]
+    if not reports:
+        return []
+    first_report = reports[0]
+    wrong_at_first = {tensor.name for tensor in first_report.wrong_tensors()}
+    if any(tensor.name not in wrong_at_first for tensor in report.wrong_tensors()):
+        return []
+    compared = {tensor.name for tensor in report.tensors}
+    return [tensor.name for tensor in first_report.tensors if tensor.name not in compared]
 
 
 def _in_float64(target: Any) -> AbstractContextManager[None]:
