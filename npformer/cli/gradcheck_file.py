@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,7 @@ from npformer.cli.gradcheck_pages import GradcheckPages
 from npformer.cli.plugins import is_file, load_plugins
 
 if TYPE_CHECKING:
-    from npformer.proof.foreign.trials.trial import Trial
+    from npformer.proof.trials.trial import Trial
 
 
 def is_file_or_module(word: str) -> bool:
@@ -25,7 +26,7 @@ def is_file_or_module(word: str) -> bool:
 
 def check_files(names: list[str], options: argparse.Namespace) -> int:
     """Check each file, and print what was tried, what came of it and what could not be tried."""
-    from npformer.proof.foreign.trials.trial import try_module
+    from npformer.proof.trials.trial import try_module
 
     pages = GradcheckPages(options.report, overwrite=options.overwrite, every_case=options.verbose)
     trials: list[Trial] = []
@@ -63,8 +64,8 @@ def _load(name: str) -> ModuleType:
 def _registered_trials() -> Iterator[Trial]:
     """Yield a trial of each layer or loss that files have registered under a name."""
     from npformer.cli.plugin_cases import plugin_cases
-    from npformer.proof.foreign.trials.trial import Trial
     from npformer.proof.report import GradcheckError
+    from npformer.proof.trials.trial import Trial
 
     for case in plugin_cases():
         try:
@@ -76,18 +77,18 @@ def _registered_trials() -> Iterator[Trial]:
 
 def _print_trial(trial: Trial, verbose: bool, pages: GradcheckPages) -> None:
     """Print a line for each check, the report of each that fails, and what could not be tried."""
+    from npformer.proof.report import GradcheckReport
+
     print(f"\n  {trial.title}")
     for what, report in trial.reports:
-        verdict = "right" if report.passed else "WRONG"
-        print(f"    {verdict}   {what}")
+        print(f"    {'right' if report.passed else 'WRONG'}   {what}")
         if verbose or not report.passed:
-            print("\n".join(f"      {line}" for line in str(report).splitlines()))
-        if hasattr(report, "tensors"):
+            print(textwrap.indent(str(report).strip(), " " * 6))
+        if isinstance(report, GradcheckReport):
             pages.add(f"{trial.title} {what}", report)
-    observations = {line for _, report in trial.reports for line in getattr(report, "protocol", ())}
     if trial.passed and not verbose:
-        for line in sorted(observations):
-            print(f"    protocol: {line}")
+        for observation in trial.observations():
+            print(f"    protocol: {observation}")
     for limit in trial.limits:
         print(f"    not for {limit}")
     if trial.reason:

@@ -135,15 +135,26 @@ def _find_parameters(
     if obj.backward_call.takes_rate:
         places.from_updates = [path for path in arrays if path in written]
     by_name = _match_by_name(arrays, after, written, unassigned)
-    gradients = set(by_name.values())
-    for place in gradients:
-        unassigned.pop(place, None)
-    parameters = [path for path in arrays if path not in {*gradients, *places.from_updates}]
-    nameless = [path for path in parameters if path not in by_name and _depends_on(obj, path)]
-    in_order = _assign_in_order(nameless, arrays, unassigned)
-    all_places = {**in_order, **by_name}
-    places.of_parameters = {path: all_places[path] for path in parameters if path in all_places}
+    gradients = {*by_name.values()}
+    rest = {place: array for place, array in unassigned.items() if place not in gradients}
+    nameless = _nameless_parameters(places, obj, arrays, by_name)
+    in_order = _assign_in_order(nameless, arrays, rest)
+    for path in arrays:
+        place = by_name.get(path) or in_order.get(path)
+        if place is not None and path not in places.from_updates:
+            places.of_parameters[path] = place
     _sort_by_name(places, [path for path in nameless if path not in in_order])
+
+
+def _nameless_parameters(
+    places: GradientPlaces,
+    obj: StatefulObject,
+    arrays: Mapping[str, np.ndarray],
+    by_name: Mapping[str, str],
+) -> list[str]:
+    """Return the arrays that y depends on and that have no gradient by its name."""
+    settled = {*by_name, *by_name.values(), *places.from_updates}
+    return [path for path in arrays if path not in settled and _depends_on(obj, path)]
 
 
 def _sort_by_name(places: GradientPlaces, without_gradient: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ SIZES: dict[str, int] = {
     "tgtvocabsize": VOCABULARY,
     "maxlen seqlen blocksize contextlength npositions maxseqlen maxlength seqlength length t "
     "contextsize maxposition numpositions sequencelength nctx": LENGTH,
-    "nclasses numclasses classes nlabels": CLASSES,
+    "nclasses numclasses classes nlabels ntags numlabels numtags": CLASSES,
     "nlayers numlayers depth nblocks numblocks layers blocks": LAYERS,
     "batchsize batch": BATCH,
     "dk dv dhead headdim dq headsize": WIDTH // HEADS,
@@ -58,11 +58,19 @@ ARRAYS: dict[str, tuple[int, ...]] = {
     "w weight weights kernel w1 wq wk wv wo": (WIDTH, OUT),
     "b bias biases b1": (OUT,),
     "gamma beta gain g": (WIDTH,),
+    "wte table emb embedding embeddings e tokenembedding": (VOCABULARY, WIDTH),
+    "wpe pos positionembedding positions pe": (LENGTH, WIDTH),
 }
 """Shapes of arrays of parameters that a function takes."""
 
+SIZE_NAME = re.compile(r"^(n|num)_|_(size|dim|features|channels|units|width)$")
+"""Names of other sizes."""
+
 LABEL_KINDS = ("ids", "one hot", "same")
 """What labels may be: the index of a class, a row of zeros and a one, or numbers as x has."""
+
+LABEL_KINDS_OF_IDS = ("tokens", "ids")
+"""What labels may be beside ids: each next token, or a class of each sample."""
 
 TOKENS: tuple[int, ...] = (BATCH, LENGTH)
 SHAPES: tuple[tuple[int, ...], ...] = ((BATCH, LENGTH, WIDTH), (4, WIDTH), (WIDTH,))
@@ -102,29 +110,51 @@ def _setting(name: str) -> Any:
             return value
     if plain(name) in GENERATORS:
         return np.random.default_rng(0)
+    if SIZE_NAME.search(name.lower()):
+        return OUT
     raise UnknownArgument(name)
 
 
-def trial_inputs(forward: Any, sizes: dict[str, Any], takes_ids: bool) -> Iterator[dict[str, Any]]:
+def trial_inputs(
+    forward: Any, sizes: dict[str, Any], takes_ids: bool = False
+) -> Iterator[dict[str, Any]]:
     """Yield arguments of a forward pass to try: x of several shapes, labels of several kinds.
 
-    `sizes` are the arguments that an object was built with; its ids are below its vocabulary.
+    `sizes` are the arguments that an object was built with: one with a vocabulary is first given
+    ids below it. `takes_ids` says that it is given nothing else.
     """
     names = _required_names(forward)
-    first_are_ids = takes_ids or plain(names[0]) in IDS
-    has_labels = any(plain(name) in LABELS for name in names[1:])
-    shapes = [TOKENS] if first_are_ids else SHAPES
-    label_kinds = LABEL_KINDS if has_labels else ("",)
     vocabularies = [size for name, size in sizes.items() if _look_up(SIZES, name) == VOCABULARY]
     ids = _ids(TOKENS, below=vocabularies[0] if vocabularies else LENGTH)
-    for shape, label_kind in product(shapes, label_kinds):
-        arguments = {}
-        for position, name in enumerate(names):
-            if plain(name) in IDS or (first_are_ids and position == 0):
-                arguments[name] = ids
-            else:
-                arguments[name] = _argument(name, position, shape, label_kind)
-        yield arguments
+    has_labels = any(plain(name) in LABELS for name in names[1:])
+    if takes_ids or vocabularies or plain(names[0]) in IDS:
+        for label_kind in LABEL_KINDS_OF_IDS if has_labels else ("",):
+            yield _arguments(names, ids, TOKENS, label_kind, first_are_ids=True)
+    if not takes_ids:
+        for shape, label_kind in product(SHAPES, LABEL_KINDS if has_labels else ("",)):
+            yield _arguments(names, ids, shape, label_kind)
+
+
+def _arguments(
+    names: list[str],
+    ids: np.ndarray,
+    shape: tuple[int, ...],
+    label_kind: str,
+    first_are_ids: bool = False,
+) -> dict[str, Any]:
+    """Return a value for each argument."""
+    arguments: dict[str, Any] = {}
+    for position, name in enumerate(names):
+        is_label = position > 0 and plain(name) in LABELS
+        if is_label and label_kind == "tokens":
+            arguments[name] = np.roll(ids, 1, axis=1)
+        elif is_label:
+            arguments[name] = _labels(shape, label_kind, np.random.default_rng(position))
+        elif plain(name) in IDS or (first_are_ids and position == 0):
+            arguments[name] = ids
+        else:
+            arguments[name] = _argument(name, position, shape, label_kind)
+    return arguments
 
 
 def _required_names(forward: Any) -> list[str]:
@@ -146,33 +176,34 @@ def _ids(shape: tuple[int, ...], below: int) -> np.ndarray:
 
 
 def _argument(name: str, position: int, shape: tuple[int, ...], label_kind: str) -> Any:
-    """Return the value of an argument of a forward pass."""
+    """Return the value of an argument of a forward pass that is neither ids nor labels."""
     word = plain(name)
     rng = np.random.default_rng(position + 2)
-    if position and word in LABELS:
-        return _labels(shape, label_kind, rng)
     if word in MASKS:
         return None
     if word in GENERATORS:
         return np.random.default_rng(0)
-    if position:
-        for table in (NUMBERS, FLAGS):
-            value = _look_up(table, name)
-            if value is not None:
-                return value
-        array_shape = _look_up(ARRAYS, name)
-        if array_shape is not None:
-            return rng.normal(size=array_shape)
-        if re.fullmatch(r"n?heads?|numheads|nheads?", word):
-            return HEADS
-    x = rng.normal(size=shape)
-    if re.search(r"prob|^p$|pred$", word) and label_kind:
-        x = np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)
+    setting = _setting_of_pass(name) if position else None
+    if setting is not None:
+        return setting
+    array_shape = _look_up(ARRAYS, name) if position else None
+    x = rng.normal(size=array_shape or shape)
+    if label_kind and re.search(r"prob|^p$|pred$", word):
+        return np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)
     return x
 
 
+def _setting_of_pass(name: str) -> Any:
+    """Return a number, flag or number of heads that a function takes; None if it is an array."""
+    for table in (NUMBERS, FLAGS):
+        value = _look_up(table, name)
+        if value is not None:
+            return value
+    return HEADS if "head" in plain(name) else None
+
+
 def _labels(shape: tuple[int, ...], kind: str, rng: np.random.Generator) -> np.ndarray:
-    ids = rng.integers(0, shape[-1], size=shape[:-1])
+    ids = rng.integers(0, min(shape[-1], CLASSES), size=shape[:-1])
     if kind == "ids":
         return np.asarray(ids)
     if kind == "one hot":

@@ -88,9 +88,16 @@ def has_passes(definition: Definition) -> bool:
         return True
     if definition.kind == "function":
         return bool(LOSS.search(definition.name)) or bool(library_of(target, ()))
+    if _is_autograd_function(target):
+        return False  # it is checked in the modules that apply it
     if issubclass(target, Layer) or library_of(target, ()) or _is_of_library(target):
         return True
     return method_names(target) is not None or loss_method(target) is not None
+
+
+def _is_autograd_function(kind: type) -> bool:
+    """Whether a class is a ``torch.autograd.Function``, whose passes are static."""
+    return any(base.__module__ == "torch.autograd.function" for base in kind.__mro__)
 
 
 def _is_of_library(kind: type) -> bool:

@@ -13,19 +13,19 @@ import numpy as np
 from npformer.core import Layer
 from npformer.proof.foreign.libraries import library_of
 from npformer.proof.foreign.stateful import method_names
-from npformer.proof.foreign.trials.arguments import (
+from npformer.proof.foreign.value_and_gradient import loss_method
+from npformer.proof.gradcheck import gradcheck
+from npformer.proof.problem import parameters_as
+from npformer.proof.promises import checks_for
+from npformer.proof.report import GradcheckError, GradcheckReport
+from npformer.proof.trials.arguments import (
     UnknownArgument,
     constructor_arguments,
     trial_inputs,
     write_call,
     write_shapes,
 )
-from npformer.proof.foreign.trials.definitions import Definition, definitions_in, has_passes
-from npformer.proof.foreign.value_and_gradient import loss_method
-from npformer.proof.gradcheck import gradcheck
-from npformer.proof.problem import parameters_as
-from npformer.proof.promises import checks_for
-from npformer.proof.report import GradcheckError, GradcheckReport
+from npformer.proof.trials.definitions import Definition, definitions_in, has_passes
 
 MOST_SHAPES = 2
 """How many shapes of x a definition is checked at, if it takes so many."""
@@ -47,6 +47,11 @@ class Trial:
     def passed(self) -> bool:
         """Whether all that was tried is right."""
         return all(report.passed for _, report in self.reports)
+
+    def observations(self) -> list[str]:
+        """Return what the passes do besides, each observation once."""
+        lines = [line for _, report in self.reports for line in getattr(report, "protocol", ())]
+        return list(dict.fromkeys(lines))
 
 
 def try_module(module: ModuleType) -> Iterator[Trial]:
@@ -89,32 +94,41 @@ def _run_promises(trial: Trial, checks: list[Check]) -> None:
 
 def _try_passes(trial: Trial, definition: Definition) -> None:
     """Build an object, and run gradcheck at the shapes that its forward pass takes."""
-    target, arguments = definition.target, {}
+    target: Any = definition.target
+    arguments: dict[str, Any] = {}
     if definition.kind == "class":
-        try:
-            arguments = constructor_arguments(target)
-            trial.title = write_call(definition.name, arguments)
-            target = target(**arguments)
-        except UnknownArgument as error:
-            trial.reason = f"its argument {error} cannot be told from its name"
-            trial.advice = f"nf.gradcheck({definition.name}({error}=...), x)"
+        built = _build(trial, definition)
+        if built is None:
             return
-        except Exception as error:  # in other people's code
-            trial.reason = f"{trial.title} raised {type(error).__name__}: {error}"
-            trial.advice = f"nf.gradcheck({definition.name}(...), x)"
-            return
-    forward = _forward_of(target)
-    takes_ids = "embed" in definition.name.lower() and "position" not in definition.name.lower()
+        target, arguments = built
+    name = definition.name.lower()
+    takes_ids = "embed" in name and "position" not in name
     reasons: list[str] = []
-    for inputs in trial_inputs(forward, arguments, takes_ids):
-        if len(trial.reports) < MOST_SHAPES:
-            _check_at(trial, target, inputs, reasons)
-    if not trial.reports:
-        trial.reason = reasons[0] if reasons else "no inputs fit it"
-        written = trial.title if definition.kind == "class" else definition.name
-        trial.advice = f"nf.gradcheck({written}, x)"
+    n_checked = 0
+    for inputs in trial_inputs(_forward_of(target), arguments, takes_ids):
+        if n_checked < MOST_SHAPES and _check_at(trial, target, inputs, reasons):
+            n_checked += 1
+    if not n_checked:
+        trial.reason = reasons[0]
+        trial.advice = f"nf.gradcheck({trial.title}, x)"
     elif definition.kind == "class":
         _run_promises(trial, checks_for(target))
+
+
+def _build(trial: Trial, definition: Definition) -> tuple[Any, dict[str, Any]] | None:
+    """Return an object of a class and the arguments it was built with, or None with a reason."""
+    name = definition.name
+    try:
+        arguments = constructor_arguments(definition.target)
+        trial.title = write_call(name, arguments)
+        return definition.target(**arguments), arguments
+    except UnknownArgument as error:
+        trial.reason = f"its argument {error} cannot be told from its name"
+        trial.advice = f"nf.gradcheck({name}({error}=...), x)"
+    except Exception as error:  # in other people's code
+        trial.reason = f"{trial.title} raised {type(error).__name__}: {error}"
+        trial.advice = f"nf.gradcheck({name}(...), x)"
+    return None
 
 
 def _forward_of(target: Any) -> Any:
@@ -132,8 +146,8 @@ def _forward_of(target: Any) -> Any:
     return target if inspect.isroutine(target) or method is None else method
 
 
-def _check_at(trial: Trial, target: Any, inputs: dict[str, Any], reasons: list[str]) -> None:
-    """Run gradcheck with these inputs, if the passes take them."""
+def _check_at(trial: Trial, target: Any, inputs: dict[str, Any], reasons: list[str]) -> bool:
+    """Run gradcheck with these inputs; return whether the passes took them."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"), _in_float64(target):
             warnings.simplefilter("ignore")
@@ -142,14 +156,15 @@ def _check_at(trial: Trial, target: Any, inputs: dict[str, Any], reasons: list[s
         report = error.report
     except Exception as error:  # in other people's code, which does not take these inputs
         reasons.append(f"{write_shapes(inputs)}: {type(error).__name__}: {error}")
-        return
+        return False
     lost = _lost_parameters(trial, report)
     if lost:
         trial.limits.append(
             f"{write_shapes(inputs)}: there the gradient of {', '.join(lost)} has another shape"
         )
-        return
+        return False
     trial.reports.append((write_shapes(inputs), report))
+    return True
 
 
 def _lost_parameters(trial: Trial, report: GradcheckReport) -> list[str]:
