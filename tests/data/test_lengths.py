@@ -63,7 +63,7 @@ def test_a_prediction_does_not_depend_on_padding(mixer, pooling):
     np.testing.assert_allclose(probabilities, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_a_prediction_with_a_row_of_padding_and_padding_between_tokens():
+def test_a_prediction_ignores_padding_wherever_it_is():
     x, _, mask = samples()
     mask[3] = False
     mask[4] = np.arange(LENGTH) == 5

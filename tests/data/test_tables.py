@@ -430,7 +430,7 @@ def test_the_format_of_a_table_by_its_name():
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_a_text_is_read_without_carriage_returns_and_mark(tmp_path, suffix):
+def test_a_text_of_windows_is_read_as_any_other(tmp_path, suffix):
     text = "Straße\nund Brücke\n"
     content = text.replace("\n", "\r\n").encode("utf-8-sig")
     path = tmp_path / f"text.txt{suffix}"

@@ -67,8 +67,11 @@ def test_the_vector_of_each_tokens_type_is_added(either, rng):
     np.testing.assert_allclose(dtable, expected, rtol=0, atol=1e-14)
 
 
-def test_without_types_all_are_the_first_and_the_wider_precision_stays(either, rng):
+def test_without_types_all_tokens_are_of_the_first(either, rng):
     layer, x = either(TokenTypes(3, 4, seed=0, dtype="float32")), rng.normal(size=(2, 5, 4))
-    y = layer(x)
-    assert y.dtype == "float64"
-    np.testing.assert_array_equal(y, x + layer.weight.value[0])
+    np.testing.assert_array_equal(layer(x), x + layer.weight.value[0])
+
+
+def test_types_keep_the_wider_precision(either, rng):
+    layer = either(TokenTypes(3, 4, seed=0, dtype="float32"))
+    assert layer(rng.normal(size=(2, 5, 4))).dtype == "float64"

@@ -135,9 +135,13 @@ def test_a_first_layer_saves_the_product_for_its_input(first, gradients_of_input
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
 
 
-def test_alone_as_well_and_only_where_it_is_not_asked_for(first, gradients_of_inputs):
+def test_a_layer_alone_saves_the_product_for_its_input(first, gradients_of_inputs):
     assert both_passes(fast(first, of_data=True), X)[1] is None
     assert gradients_of_inputs[-1] is None
+
+
+def test_the_product_is_computed_where_it_is_asked_for(first, gradients_of_inputs):
+    both_passes(fast(first, of_data=True), X)
     gradients_of_inputs.clear()
     assert both_passes(fast(first), X)[1].shape == X.shape  # a twin of its own
     assert all(dx is not None for dx in gradients_of_inputs)

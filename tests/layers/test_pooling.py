@@ -75,7 +75,7 @@ def test_a_pooler_may_have_another_activation(either, rng):
 
 
 @pytest.mark.parametrize("shape", [(2, 0, 4), (2, 3), (2, 3, 4, 5)])
-def test_the_mean_and_its_twin_refuse_the_same(shape):
+def test_a_mean_refuses_other_shapes(shape):
     for pool in (MeanPooling(), nf.fast(MeanPooling())):
         with pytest.raises(ValueError, match="expected"):
             pool.forward(np.ones(shape, "float32"), Context())

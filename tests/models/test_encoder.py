@@ -113,7 +113,7 @@ def test_shared_layers_are_one_block_at_any_depth(encoder):
 
 
 # Seeds --------------------------------------------------------------------------------------------
-def test_float32_and_float64_are_one_model_up_to_rounding(small_config, x):
+def test_float32_is_the_model_of_float64_up_to_rounding(small_config, x):
     single, double = (nf.Encoder(small_config(), 0, dtype) for dtype in ("float32", "float64"))
     rounded = double.parameters().flat.astype("float32")
     np.testing.assert_array_equal(single.parameters().flat, rounded)
@@ -129,7 +129,7 @@ def test_a_generator_goes_on_where_it_was(small_config):
 
 
 # Configuration ------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+CONFIGURATIONS = pytest.mark.parametrize(
     "changes",
     [
         {},
@@ -139,10 +139,19 @@ def test_a_generator_goes_on_where_it_was(small_config):
         {"memory": "blocks"},
     ],
 )
-def test_a_configuration_goes_through_json_and_back(small_config, changes):
+
+
+@CONFIGURATIONS
+def test_a_configuration_comes_back_from_json(small_config, changes):
     config = small_config(**changes)
     plain = json.loads(json.dumps(config.to_dict()))
     assert nf.EncoderConfig.from_dict(plain) == config
+
+
+@CONFIGURATIONS
+def test_equal_configurations_have_equal_hashes(small_config, changes):
+    config = small_config(**changes)
+    plain = json.loads(json.dumps(config.to_dict()))
     assert hash(nf.EncoderConfig.from_dict(plain)) == hash(config)
 
 
@@ -159,7 +168,7 @@ def test_options_reach_the_mixers(encoder):
         assert block.mixer.padding == "zero"
 
 
-def test_a_mixture_mixes_attention_and_a_random_table_unless_told_otherwise(small_config):
+def test_a_mixture_has_two_mixers_by_default(small_config):
     assert small_config(mixer="mixture").mixture == ("attention", "random_synthesizer")
 
 

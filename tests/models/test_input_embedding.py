@@ -88,8 +88,10 @@ def test_feature_vectors_have_types_too(embed, types, rng):
     assert (plain[types > 0] != typed[types > 0]).all()
 
 
-@pytest.mark.parametrize(("scaled", "std"), [(True, 1.0), (False, 0.02)])
-def test_types_and_positions_are_drawn_as_large_as_tokens(scaled, std):
+SCALES = pytest.mark.parametrize(("scaled", "std"), [(True, 1.0), (False, 0.02)])
+
+
+def embedding_with_types(scaled):
     config = nf.EncoderConfig(
         d_model=64,
         max_len=200,
@@ -97,10 +99,20 @@ def test_types_and_positions_are_drawn_as_large_as_tokens(scaled, std):
         scale_embeddings=scaled,
         positions="learned",
     )
-    layer = InputEmbedding(config, vocab_size=200, n_features=None, seed=0)
+    return InputEmbedding(config, vocab_size=200, n_features=None, seed=0)
+
+
+@SCALES
+def test_types_are_drawn_as_large_as_tokens(scaled, std):
+    layer = embedding_with_types(scaled)
     for embedding in (layer.tokens, layer.types):
         assert np.std(embedding.weight.value * embedding.scale) == pytest.approx(std, rel=0.05)
-    assert layer.positions.table.value.std() == pytest.approx(std, rel=0.05)
+
+
+@SCALES
+def test_positions_are_drawn_as_large_as_tokens(scaled, std):
+    table = embedding_with_types(scaled).positions.table
+    assert table.value.std() == pytest.approx(std, rel=0.05)
 
 
 # In a model ---------------------------------------------------------------------------------------
@@ -183,7 +195,7 @@ def test_predict_refuses_rows_that_belong_to_no_sequence(small_model, token_batc
         model.predict(ids[:4], batch_size=2, **{name: argument})
 
 
-def test_ids_or_features_and_not_both(small_config):
+def test_inputs_are_either_ids_or_features(small_config):
     for sizes in ((None, None), (3, 4)):
         with pytest.raises(ValueError, match="expected exactly one"):
             InputEmbedding(small_config(), vocab_size=sizes[0], n_features=sizes[1], seed=0)

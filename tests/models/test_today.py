@@ -16,9 +16,12 @@ def writer(**options):
     return nf.LanguageModel(config, 9, seed=0, dtype="float64")
 
 
-def test_nothing_is_added_and_order_counts(rng):
+def test_no_position_is_added_to_the_tokens():
+    assert writer().embed.positions is None
+
+
+def test_the_order_of_tokens_counts(rng):
     model = writer()
-    assert model.embed.positions is None
     ids = rng.integers(0, 9, (1, 12))
     swapped = ids[:, [1, 0, *range(2, 12)]]
     assert abs(model(ids) - model(swapped))[:, 2:].max() > 1e-3
@@ -82,7 +85,7 @@ def test_settings_that_change_nothing(causal, kernels, rng):
             np.testing.assert_allclose(y, expected, rtol=0, atol=1e-13)
 
 
-def test_grouped_queries_are_heads_with_the_same_keys_and_values(rng):
+def test_grouped_queries_share_their_keys_with_the_values(rng):
     grouped = nf.mixers.GeneralAttention(8, 4, n_kv_heads=2, seed=0, dtype="float64")
     plain = nf.mixers.Attention(8, 4, seed=0, dtype="float64")
     for name, value in grouped.parameters().items():
@@ -123,31 +126,45 @@ def test_presets(causal, rng):
     assert history.train_loss[-1] < 0.1
 
 
-def test_a_translator_turns_its_own_tokens_and_not_those_of_the_memory(rng):
-    config = nf.EncoderConfig(**SIZES, positions="rotary")
-    model = nf.EncoderDecoder(config, 9, 9, seed=0)
-    turned = {name for name, layer in model.layers() if getattr(layer, "rope_theta", None)}
-    assert len(turned) == 4
-    assert all(name.endswith("mixer") for name in turned)
+@pytest.fixture
+def rotary_translator():
+    return nf.EncoderDecoder(nf.EncoderConfig(**SIZES, positions="rotary"), 9, 9, seed=0)
+
+
+def test_a_translator_rotates_no_tokens_of_the_memory(rotary_translator):
+    layers = rotary_translator.layers()
+    rotary_names = {name for name, layer in layers if getattr(layer, "rope_theta", None)}
+    assert len(rotary_names) == 4
+    assert all(name.endswith("mixer") for name in rotary_names)
+
+
+def test_a_translator_with_rotated_tokens_has_finite_gradients(rotary_translator, rng):
     source, target = rng.integers(3, 9, (4, 6)), rng.integers(3, 9, (4, 5))
-    loss, gradients = model.loss_and_gradients((source, target[:, :-1]), target[:, 1:])
+    batch = (source, target[:, :-1]), target[:, 1:]
+    loss, gradients = rotary_translator.loss_and_gradients(*batch)
     assert np.isfinite(loss)
     assert all(np.isfinite(gradient).all() for gradient in gradients.values())
 
 
 @pytest.mark.parametrize("options", [TODAY, WINDOWS])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_training_is_the_plain_one_and_a_file_holds_it(workers, options, tmp_path, rng):
+def test_gradients_are_those_of_the_plain_model(workers, options, rng):
     x, y = rng.integers(0, 9, (6, 12)), rng.integers(0, 9, (6, 12))
     model = writer(**options)
     loss, gradients = model.loss_and_gradients(x, y, workers=workers)
     with nf.use_kernels(False):
-        plain_loss, plain = model.loss_and_gradients(x, y)
+        plain_loss, plain_gradients = model.loss_and_gradients(x, y)
     assert loss == pytest.approx(plain_loss, rel=1e-12)
-    np.testing.assert_allclose(gradients.flat, plain.flat, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(gradients.flat, plain_gradients.flat, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("options", [TODAY, WINDOWS])
+def test_a_model_comes_back_from_a_file(options, tmp_path, rng):
+    x = rng.integers(0, 9, (6, 12))
+    model = writer(**options)
     nf.save(model, tmp_path / "model.safetensors")
-    again = nf.load(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(again(x), model(x))
+    loaded = nf.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded(x), model(x))
 
 
 @pytest.mark.parametrize(

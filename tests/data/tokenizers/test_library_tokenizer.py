@@ -116,7 +116,7 @@ def test_a_tokenizer_json_has_the_components_of_its_class(bert, component, chang
 
 
 @pytest.mark.parametrize("change", [{}, {"bos_token": "cat"}, {"add_prefix_space": False}])
-def test_xlm_roberta_begins_and_ends_texts_as_in_its_file(tmp_path, change):
+def test_xlm_roberta_uses_the_special_tokens_of_its_file(tmp_path, change):
     words = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("\u2581cat", -1.0)]
     library = tokenizers.Tokenizer(tokenizers.models.Unigram(words, unk_id=3))
     library.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()

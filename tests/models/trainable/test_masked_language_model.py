@@ -151,7 +151,7 @@ def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):
         assert resumed.validation_loss == history.validation_loss
 
 
-@pytest.mark.parametrize(
+CHANGES = pytest.mark.parametrize(
     "changes",
     [
         {"batches": "shuffled"},
@@ -159,19 +159,28 @@ def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):
         {"continues": range(5, V, 2)},  # of whole words, not always equally many tokens are hidden,
     ],
 )
-def test_ranks_and_workers_hide_the_same_tokens(changes):
+
+
+def train_with(changes, **options):
+    """Train; some of the changes are of the model, the others of fit."""
     of_model = {n: changes[n] for n in ("mixer", "padding", "continues") if n in changes}
-    options_of_fit = {name: value for name, value in changes.items() if name not in of_model}
-    once, history = train(model_of(**of_model), **options_of_fit)
-    for options in ({"workers": 2}, {"micro_batch": 2}):
-        shared, _ = train(model_of(**of_model), **options_of_fit, **options)
-        assert_same(shared, once, 1e-9)
+    of_fit = {name: value for name, value in changes.items() if name not in of_model}
+    return train(model_of(**of_model), **of_fit, **options)
 
-    def work(ranks):
-        return train(model_of(**of_model), **options_of_fit, communicator=ranks)
 
-    for model, history_of_rank in run_threads(3, work):
-        assert_same(model, once, 1e-9)
+@CHANGES
+@pytest.mark.parametrize("sharing", [{"workers": 2}, {"micro_batch": 2}], ids=str)
+def test_workers_hide_the_same_tokens(changes, sharing):
+    expected, _ = train_with(changes)
+    model, _ = train_with(changes, **sharing)
+    assert_same(model, expected, 1e-9)
+
+
+@CHANGES
+def test_ranks_hide_the_same_tokens(changes):
+    expected, history = train_with(changes)
+    for model, history_of_rank in run_threads(3, lambda r: train_with(changes, communicator=r)):
+        assert_same(model, expected, 1e-9)
         for name in ("train_loss", "validation_loss", "validation_accuracy"):
             value = getattr(history_of_rank, name)
             np.testing.assert_allclose(value, getattr(history, name), rtol=0, atol=1e-9)
@@ -192,17 +201,34 @@ def test_texts_in_files_are_learned_as_those_in_memory(tmp_path):
     assert_same(model, again)
 
 
-def test_it_learns_and_is_saved_with_its_choice(tmp_path):
-    model, history = train(model_of(dropout=0.0), texts(200), epochs=30, batch_size=20)
+@pytest.fixture(scope="module")
+def learned():
+    """Return a model that was trained for 30 epochs, and its history."""
+    return train(model_of(dropout=0.0), texts(200), epochs=30, batch_size=20)
+
+
+def test_it_learns(learned):
+    _, history = learned
     assert max(history.validation_accuracy) > 0.5  # the most frequent token: about 0.04
+
+
+def test_it_expects_a_mask(learned):
+    model, _ = learned
     assert model.expects_mask
+
+
+def test_it_is_saved_with_its_choice_of_hidden_tokens(learned, tmp_path):
+    model, _ = learned
     nf.save(model, tmp_path / "model.safetensors")
-    again = nf.load(tmp_path / "model.safetensors")
-    assert again.arguments() == model.arguments()
-    assert_same(again, model)
-    assert nf.evaluate(again, texts(9)) == nf.evaluate(model, texts(9))
+    loaded = nf.load(tmp_path / "model.safetensors")
+    assert loaded.arguments() == model.arguments()
+    assert_same(loaded, model)
+    assert nf.evaluate(loaded, texts(9)) == nf.evaluate(model, texts(9))
     ids, _, mask = texts(3)
-    np.testing.assert_array_equal(again.predict(ids, mask), model.predict(ids, mask))
+    np.testing.assert_array_equal(loaded.predict(ids, mask), model.predict(ids, mask))
+
+
+def test_it_is_saved_with_the_tokens_that_continue_words(tmp_path):
     words = model_of(continues=[4, 7], mask_share=0.3)
     nf.save(words, tmp_path / "words.safetensors")
     assert nf.load(tmp_path / "words.safetensors").hiding.continues == [4, 7]
@@ -242,6 +268,6 @@ def test_an_encoder_is_handed_on():
         (lambda: train(data=(texts()[0] * 0, None, texts()[2])), ValueError, "no labels"),
     ],
 )
-def test_wrong_models_and_data_are_refused(change, error, message):
+def test_wrong_arguments_are_refused(change, error, message):
     with pytest.raises(error, match=message):
         change()

@@ -44,13 +44,24 @@ def test_its_gradients_are_right(name):
     assert nf.gradcheck(MODELS[name](), *both(x), mask=mask, max_entries=6, directions=3).passed
 
 
-@every
-def test_it_learns_and_is_evaluated(name):
-    data = data_of(name, 60)
-    model, history = train(name, data, validation=data_of(name, 20, seed=1), epochs=12)
+@pytest.fixture(scope="module", params=MODELS)
+def learned(request):
+    """Return a model's name, the trained model, and its history."""
+    name = request.param
+    options = {"validation": data_of(name, 20, seed=1), "epochs": 12}
+    return name, *train(name, data_of(name, 60), **options)
+
+
+def test_it_learns(learned):
+    _, _, history = learned
     assert history.train_loss[-1] < 0.6 * history.train_loss[0]
     assert history.validation_loss[-1] < history.validation_loss[0]
-    evaluation, (x, y, mask) = nf.evaluate(model, data), data
+
+
+def test_it_is_evaluated_on_its_targets(learned):
+    name, model, history = learned
+    x, y, mask = data_of(name, 60)
+    evaluation = nf.evaluate(model, (x, y, mask))
     predicted = model.predict(x, mask)
     if name in OF_CLASSES:
         has_target = target_mask(name, mask)
@@ -118,20 +129,35 @@ def test_masks_of_dropout_are_the_same_however_a_batch_is_shared(name, shared):
 
 
 @every
-def test_batches_by_length_are_cut_and_change_no_gradient(name):
+def test_batches_by_length_have_little_padding(name):
     rows_of_steps = []
     watch = calling("after_step", lambda state: rows_of_steps.append(state.rows))
-    x, y, mask = data = data_of(name)
+    _, _, mask = data = data_of(name)
     train(name, data, batches="by_length", callbacks=[watch])
     lengths = sum(side_mask.sum(axis=1) for side_mask in both(mask))
     spread = np.mean([np.ptp(lengths[rows]) for rows in rows_of_steps])
     shuffled = np.random.default_rng(0).permutation(len(lengths)).reshape(-1, 4)
     assert spread < 0.6 * np.mean([np.ptp(lengths[rows]) for rows in shuffled])
+
+
+@pytest.fixture(params=MODELS)
+def short_batch(request):
+    """Return a model, a batch of its shortest samples, and the batch without common padding."""
+    name = request.param
+    x, y, mask = data_of(name)
     model = MODELS[name]()
-    rows = np.argsort(lengths)[:4]
-    checked = model.check(x, y, mask, loss=model.loss).select(rows)
-    cut = checked.cut()
-    assert all(e.length < w.length for e, w in zip(cut.inputs, checked.inputs, strict=True))
+    lengths = sum(side_mask.sum(axis=1) for side_mask in both(mask))
+    batch = model.check(x, y, mask, loss=model.loss).select(np.argsort(lengths)[:4])
+    return model, batch, batch.cut()
+
+
+def test_a_batch_of_short_samples_is_cut(short_batch):
+    _, batch, cut = short_batch
+    assert all(e.length < w.length for e, w in zip(cut.inputs, batch.inputs, strict=True))
+
+
+def test_cutting_a_batch_changes_no_gradient(short_batch):
+    model, *batches = short_batch
 
     def gradients(batch):
         collected = nf.Gradients(model)
@@ -140,7 +166,8 @@ def test_batches_by_length_are_cut_and_change_no_gradient(name):
         model.backward(model.loss.backward(1.0, loss_cache), cache, collected)
         return collected.flat
 
-    np.testing.assert_allclose(gradients(cut), gradients(checked), rtol=1e-12, atol=1e-13)
+    expected, of_cut = (gradients(batch) for batch in batches)
+    np.testing.assert_allclose(of_cut, expected, rtol=1e-12, atol=1e-13)
 
 
 @every
@@ -211,21 +238,37 @@ def test_samples_of_weight_0_are_left_out(name):
 
 
 @every
-def test_predictions_traces_and_summaries(name):
+def test_predictions_are_those_of_a_call(name):
     x, _, mask = data_of(name)
     model = MODELS[name]()
     outputs = model(*both(x), mask=mask)
     expected = outputs.argmax(axis=-1) if name in OF_CLASSES else outputs
     predictions = model.predict(x, mask, batch_size=3)
     np.testing.assert_allclose(predictions, expected, rtol=1e-12, atol=1e-13)
-    trace = nf.trace(model, x, mask)
-    # what stands at padding does not count
+
+
+@every
+def test_a_trace_has_the_outputs_of_a_call(name):
+    x, _, mask = data_of(name)
+    model = MODELS[name]()
+    # Outputs at padding do not count.
     has_target = target_mask(name, mask) if name in OF_CLASSES else slice(None)
-    np.testing.assert_allclose(
-        trace[0].output[has_target], outputs[has_target], rtol=1e-12, atol=1e-13
-    )
-    assert nf.summary(model, x, mask).count("EncoderBlock") == (2 if name == "similarity" else 1)
-    assert len(model.explain(x, mask)) == (2 if name == "similarity" else 1)
+    output = nf.trace(model, x, mask)[0].output[has_target]
+    expected = model(*both(x), mask=mask)[has_target]
+    np.testing.assert_allclose(output, expected, rtol=1e-12, atol=1e-13)
+
+
+@every
+def test_a_summary_has_each_call_of_a_block(name):
+    x, _, mask = data_of(name)
+    summary = nf.summary(MODELS[name](), x, mask)
+    assert summary.count("EncoderBlock") == (2 if name == "similarity" else 1)
+
+
+@every
+def test_each_call_of_a_block_is_explained(name):
+    x, _, mask = data_of(name)
+    assert len(MODELS[name]().explain(x, mask)) == (2 if name == "similarity" else 1)
 
 
 def test_a_figure_of_ones_own_chooses_the_best_epoch():

@@ -118,7 +118,7 @@ def test_buffers_used_again_change_no_number(small_model, token_batch, mixer):
     np.testing.assert_array_equal(gradients.flat, without.flat)
 
 
-def test_a_later_call_overwrites_no_earlier_result_and_no_input(small_model, token_batch):
+def test_a_later_call_changes_no_array_of_an_earlier_one(small_model, token_batch):
     model, (ids, y, mask) = small_model(), token_batch
     before = copy.deepcopy(token_batch)
     logits = model(ids, mask)

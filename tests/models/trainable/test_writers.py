@@ -33,18 +33,29 @@ def assert_same(one, other, **tolerance):
         np.testing.assert_allclose(one[name], other[name], err_msg=name, **tolerance)
 
 
-def test_a_target_is_shifted_and_its_padding_is_not_learned():
+@pytest.fixture
+def shifted():
+    """Return a translator, sources and targets, and targets shifted without those at padding."""
     source, target = pairs_of()
-    model = translator()
-    loss, gradients = model.loss_and_gradients(source, target)
     x, y = target[:, :-1], np.where(target[:, 1:] == 0, -1, target[:, 1:])
-    loss_by_hand, by_hand = model.loss_and_gradients((source, x), y)
-    assert loss == loss_by_hand
-    assert_same(gradients, by_hand, rtol=0, atol=0)
+    return translator(), source, target, x, y
+
+
+def test_a_target_is_shifted(shifted):
+    model, source, target, x, y = shifted
+    loss, gradients = model.loss_and_gradients(source, target)
+    expected_loss, expected = model.loss_and_gradients((source, x), y)
+    assert loss == expected_loss
+    assert_same(gradients, expected, rtol=0, atol=0)
+
+
+def test_the_loss_is_that_of_tokens_other_than_padding(shifted):
+    model, source, target, x, y = shifted
+    loss, _ = model.loss_and_gradients(source, target)
     logits = model(source, x)
     log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-    wanted = np.take_along_axis(log_p, np.maximum(y, 0)[..., None], axis=-1)[..., 0]
-    np.testing.assert_allclose(loss, -wanted[y >= 0].mean(), rtol=1e-12)
+    of_targets = np.take_along_axis(log_p, np.maximum(y, 0)[..., None], axis=-1)[..., 0]
+    np.testing.assert_allclose(loss, -of_targets[y >= 0].mean(), rtol=1e-12)
 
 
 def test_more_padding_on_either_side_changes_nothing():
@@ -71,18 +82,29 @@ def test_the_first_token_of_a_target_is_never_padding():
     assert len(marian.generate(source, 4)) == len(source)
 
 
-def test_one_table_is_one_parameter_and_is_saved_once(tmp_path):
+def test_tied_tables_are_one_parameter():
     model = translator(tied=True)
     tables = [name for name in model.parameters() if name.endswith("tokens.weight")]
     assert tables == ["source.tokens.weight"]
     assert not any(name.startswith("output") for name in model.parameters())
-    untied = nf.LanguageModel(replace(CONFIG, causal=True), 7, tied=False)
-    writer = nf.LanguageModel(replace(CONFIG, causal=True), 7, dtype="float64")
-    for each in (model, translator(), writer, untied):
-        nf.save(each, tmp_path / "model.safetensors")
-        again = nf.load(tmp_path / "model.safetensors")
-        assert_same(each.parameters(), again.parameters(), rtol=0, atol=0)
-        assert again.arguments() == each.arguments()
+
+
+@pytest.mark.parametrize(
+    "make_model",
+    [
+        lambda: translator(tied=True),
+        translator,
+        lambda: nf.LanguageModel(replace(CONFIG, causal=True), 7, dtype="float64"),
+        lambda: nf.LanguageModel(replace(CONFIG, causal=True), 7, tied=False),
+    ],
+    ids=["tied translator", "translator", "tied writer", "writer"],
+)
+def test_a_model_is_saved_with_its_tables(tmp_path, make_model):
+    model = make_model()
+    nf.save(model, tmp_path / "model.safetensors")
+    loaded = nf.load(tmp_path / "model.safetensors")
+    assert_same(model.parameters(), loaded.parameters(), rtol=0, atol=0)
+    assert loaded.arguments() == model.arguments()
 
 
 @pytest.mark.parametrize(

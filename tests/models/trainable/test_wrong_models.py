@@ -59,14 +59,17 @@ def test_outputs_that_are_not_numbers_are_told():
         nf.evaluate(Similarity(), ((A, WITH_NAN), SIMILAR))
 
 
-def test_what_has_no_classes_has_no_labels_and_probabilities(tmp_path):
-    model = Regressor()
+def test_a_model_without_classes_predicts_no_labels(tmp_path):
     with pytest.raises(TypeError, match="kind is 'labels' and a MeanSquaredError has no classes"):
-        nf.predict_to_file(tmp_path / "p.npy", model, X, kind="labels")
+        nf.predict_to_file(tmp_path / "p.npy", Regressor(), X, kind="labels")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_without_classes_predicts_no_probabilities(tmp_path):
     with pytest.raises(TypeError, match=r"has no classes; .* kind='outputs'"):
-        nf.predict_to_file(tmp_path / "p.npy", model, X)
+        nf.predict_to_file(tmp_path / "p.npy", Regressor(), X)
     with pytest.raises(TypeError, match=r"has no classes; .* outputs are model\(x\)"):
-        model.predict_probabilities(X)
+        Regressor().predict_probabilities(X)
     assert not list(tmp_path.iterdir())
 
 
@@ -82,16 +85,19 @@ class Nothing(nf.Model):
         return self.read.backward(dy, cache, gradients)
 
 
-def test_a_model_without_a_loss_computes_and_says_what_else_it_needs():
-    model, told = Nothing(), r"Nothing has no loss; expected one\. Set self\.loss in __init__"
-    assert model(X).shape == (20, 6, 2)
+def test_a_model_without_a_loss_computes_outputs():
+    assert Nothing()(X).shape == (20, 6, 2)
+
+
+def test_a_model_without_a_loss_says_that_it_needs_one():
+    model, expected = Nothing(), r"Nothing has no loss; expected one\. Set self\.loss in __init__"
     for call in (nf.fit, nf.evaluate):
-        with pytest.raises(AttributeError, match=told):
+        with pytest.raises(AttributeError, match=expected):
             call(model, (X, Y))
     for method in (model.predict, model.predict_probabilities):
-        with pytest.raises(AttributeError, match=told):
+        with pytest.raises(AttributeError, match=expected):
             method(X)
-    with pytest.raises(AttributeError, match=told):
+    with pytest.raises(AttributeError, match=expected):
         model.loss_and_gradients(X, Y)
 
 
