@@ -44,13 +44,25 @@ def test_the_words_are_in_their_order():
     assert len(words) > 140
 
 
-@pytest.mark.parametrize("word", ENTRIES)
-def test_a_word_has_a_meaning_and_a_page(word):
-    entry = " ".join(ENTRIES[word].split())
-    links = LINK.findall(entry)
+def links_of(word):
+    """Return the links of an entry to pages, and its link to a file of the package, or ""."""
+    links = LINK.findall(" ".join(ENTRIES[word].split()))
     file = links.pop() if "/npformer/" in links[-1] else ""
+    return links, file
+
+
+@pytest.mark.parametrize("word", ENTRIES)
+def test_a_word_leads_to_a_page(word):
+    links, file = links_of(word)
     assert re.search(r"\.md(#|$)", links[-1])
     assert (DOCS / (file or links[-1].partition("#")[0])).is_file()
+
+
+@pytest.mark.parametrize("word", ENTRIES)
+def test_a_word_has_a_meaning_of_one_sentence(word):
+    """With a file beside the page, there is a second sentence about it."""
+    _, file = links_of(word)
+    entry = " ".join(ENTRIES[word].split())
     meaning = re.sub(r"\[(Chapter|Page)\].*", "", entry).replace("et al.", "et al")
     sentences = re.findall(r"\.(?= |$)", meaning.strip())
     assert len(sentences) == (2 if file else 1), meaning
@@ -65,18 +77,27 @@ QUESTION = re.compile(
 )
 
 
-@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
-def test_a_chapter_ends_with_two_to_four_questions_and_short_answers(page):
-    headings = re.findall(r"^## .+", page.read_text("utf-8"), re.MULTILINE)
+def questions_at_the_end(page):
+    """Return the text between the headings "Questions" and "Read on", which are the last ones."""
+    text = page.read_text("utf-8")
+    headings = re.findall(r"^## .+", text, re.MULTILINE)
     assert headings[-2:] == ["## Questions", "## Read on"]
-    text = page.read_text("utf-8").split("## Questions\n\n")[1].split("## Read on\n")[0]
-    found = list(QUESTION.finditer(text))
-    assert 2 <= len(found) <= 4
+    return text.split("## Questions\n\n")[1].split("## Read on\n")[0]
+
+
+@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
+def test_a_chapter_ends_with_two_to_four_questions(page):
+    text = questions_at_the_end(page)
+    assert 2 <= len(QUESTION.findall(text)) <= 4
     assert QUESTION.sub("", text) == "", "nothing but questions and answers"
-    for one in found:
-        assert len(one["question"]) < 200
-        assert len(one["answer"]) < 400
-        assert not re.match(r"\d+[.)] ", one["answer"]), "Markdown takes it for a list"
+
+
+@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
+def test_a_question_has_a_short_answer(page):
+    for match in QUESTION.finditer(questions_at_the_end(page)):
+        assert len(match["question"]) < 200
+        assert len(match["answer"]) < 400
+        assert not re.match(r"\d+[.)] ", match["answer"]), "Markdown takes it for a list"
 
 
 # docs/afternoon.md --------------------------------------------------------------------------------
@@ -99,19 +120,36 @@ def test_a_file_that_grows_changes_the_table(tmp_path, monkeypatch):
     assert rewritten(WAY) != WAY
 
 
-def test_the_way_begins_with_the_whole_and_passes_each_file_once():
-    files = [file for _, of_part in parts(WAY) for file in of_part]
-    assert files[:2] == ["examples/whole_encoder.py", "examples/one_step_by_hand.py"]
+def files_on_the_way():
+    return [file for _, files in parts(WAY) for file in files]
+
+
+def test_the_way_begins_with_the_whole():
+    expected = ["examples/whole_encoder.py", "examples/one_step_by_hand.py"]
+    assert files_on_the_way()[:2] == expected
+
+
+def test_the_way_passes_each_file_once():
+    files = files_on_the_way()
     assert len(files) > 30
     assert len(set(files)) == len(files)
     assert all((ROOT / file).is_file() for file in files)
 
 
-def test_each_stop_says_what_to_look_for_and_asks_a_question_with_an_answer():
-    starts = [found.start() for found in STOP.finditer(WAY)]
-    for start, end in zip(starts, [*starts[1:], WAY.index("## Answers, checked")], strict=True):
-        stop = WAY[start:end]
+def stops():
+    """Return the text of each stop on the way."""
+    starts = [match.start() for match in STOP.finditer(WAY)]
+    ends = [*starts[1:], WAY.index("## Answers, checked")]
+    return [WAY[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def test_each_stop_says_what_to_look_for():
+    for stop in stops():
         assert stop.count("\nLook for: ") == 1, stop
+
+
+def test_each_stop_asks_a_question_with_an_answer():
+    for stop in stops():
         assert len(re.findall(r"^\*[^*]+\?\*$", stop, re.MULTILINE)) == 1, stop
         answers = re.findall(r"<details><summary>Answer</summary>\n\n.+?\n\n</details>", stop, re.S)
         assert len(answers) == 1, stop

@@ -12,11 +12,19 @@ pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 from docs.site.example_play import build
 
 
-def test_a_digit_can_be_drawn_on_it_and_it_shows_how_it_was_trained(tmp_path):
-    html = build(tmp_path / "play.html", epochs=1).read_text("utf-8")
-    found = json.loads(re.search(r'id="data">(.*?)</script>', html)[1])
-    assert found["run"]["kind_of_input"] == "image"
-    assert found["model"]["arguments"]["pooling"] == "flatten"
-    assert len(found["points"]) > 30
-    assert any(point.get("norms") for point in found["points"])
-    assert any(point["accuracy"] for point in found["points"])
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Return the data in the page."""
+    html = build(tmp_path_factory.mktemp("play") / "play.html", epochs=1).read_text("utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', html)[1])
+
+
+def test_a_digit_can_be_drawn_on_it(data):
+    assert data["run"]["kind_of_input"] == "image"
+    assert data["model"]["arguments"]["pooling"] == "flatten"
+
+
+def test_it_shows_how_the_model_was_trained(data):
+    assert len(data["points"]) > 30
+    assert any(point.get("norms") for point in data["points"])
+    assert any(point["accuracy"] for point in data["points"])

@@ -55,7 +55,7 @@ def test_a_running_example_is_that_of_the_chapter():
     assert len(running_examples.RUNNING) > 20
 
 
-def test_a_comment_above_and_one_beside_are_two_paragraphs():
+def test_a_comment_above_a_line_is_another_paragraph():
     lines = {code: comments for *_, comments, code in line_by_line.statements(F.linear)}
     rows = next(comments for code, comments in lines.items() if code.startswith("rows = "))
     assert rows.splitlines()[0].startswith("One matrix product")

@@ -24,19 +24,29 @@ def test_the_file_is_the_diagram_of_today():
     assert FILE.read_text("utf-8") == whole() + "\n", "python -m docs.site.machine"
 
 
-def test_every_chapter_has_a_box_and_a_place_in_the_order():
+def test_every_chapter_has_a_box():
     assert set(CHAPTERS) <= {box.chapter for box in BOXES}
+
+
+def test_every_chapter_with_a_box_has_a_place_in_the_order():
     assert {box.chapter for box in BOXES} == set(ORDER)
     assert len(set(ORDER)) == len(ORDER)
 
 
-def test_boxes_stand_beside_each_other_and_hold_their_words():
+def test_boxes_lie_within_the_picture():
     for box in BOXES:
         assert box.x >= 0
         assert box.x + box.width <= WIDTH
         assert box.y + box.height <= HEIGHT
+
+
+def test_boxes_are_as_wide_as_their_words():
+    for box in BOXES:
         for line in box.label.split("\n"):
             assert 6.4 * len(line) <= box.width - 6, line
+
+
+def test_boxes_do_not_overlap():
     for i, one in enumerate(BOXES):
         for other in BOXES[:i]:
             beside = one.x >= other.x + other.width or other.x >= one.x + one.width
@@ -81,9 +91,12 @@ def test_a_chapter_needs_only_chapters_before_it(chapter):
         assert ORDER.index(needed) < ORDER.index(chapter), needed
 
 
-def test_the_site_shows_it_with_links_and_above_each_chapter(tmp_path):
+@pytest.fixture(scope="module")
+def small_site(tmp_path_factory):
+    """Build a site of one chapter; return its front page, and that of the chapter."""
     testing = pytest.importorskip("sphinx.testing.util", reason=NEEDS["sphinx"])
-    source = tmp_path / "source"
+    folder = tmp_path_factory.mktemp("site")
+    source = folder / "source"
     (source / "chapters").mkdir(parents=True)
     (source / "pictures").mkdir()
     (source / "pictures" / machine.FILE.name).write_text(whole(), "utf-8")
@@ -92,15 +105,28 @@ def test_the_site_shows_it_with_links_and_above_each_chapter(tmp_path):
     (source / "index.md").write_text(f"# T\n\n![all](pictures/machine.svg)\n\n{tree}", "utf-8")
     (source / "what_is_a_transformer.md").write_text("# What\n\nIt.\n", "utf-8")
     (source / "chapters" / "softmax.md").write_text("# Softmax\n\nShares.\n", "utf-8")
-    app = testing.SphinxTestApp("html", srcdir=source, builddir=tmp_path / "built")
+    app = testing.SphinxTestApp("html", srcdir=source, builddir=folder / "built")
     try:
         app.build()
         front = (app.outdir / "index.html").read_text("utf-8")
         page = (app.outdir / "chapters" / "softmax.html").read_text("utf-8")
     finally:
         app.cleanup()
+    return front, page
+
+
+def test_the_picture_links_to_the_chapters_of_the_site(small_site):
+    front, _ = small_site
     assert front.count('<a href="chapters/softmax.html"><rect') == 2
     assert "chapters/linear.html" not in front  # this site has no such page
+
+
+def test_the_picture_is_above_each_chapter(small_site):
+    _, page = small_site
     assert '<a class="machine-here" href="../what_is_a_transformer.html"><svg' in page
     assert page.index("<h1>") < page.index("machine-here") < page.index("Shares.")
+
+
+def test_the_boxes_of_a_chapter_are_lit(small_site):
+    _, page = small_site
     assert page.count("box lit") == 2

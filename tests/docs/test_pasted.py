@@ -52,8 +52,12 @@ ALONE = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name 
 
 
 @pytest.mark.parametrize("quoted", QUOTED)
-def test_a_quotation_is_that_of_today_and_runs_alone(quoted):
+def test_a_quotation_is_that_of_today(quoted):
     assert quoted["code"] == source(quoted["file"], quoted["names"].split())
+
+
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_a_quotation_runs_alone(quoted):
     names = {"__name__": "pasted"}
     before = {*names, "__builtins__"}
     exec(compile(quoted["code"], "pasted", "exec"), names)
@@ -61,7 +65,7 @@ def test_a_quotation_is_that_of_today_and_runs_alone(quoted):
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_a_block_runs_with_what_its_button_copies_and_prints_what_the_page_shows(name):
+def test_a_block_prints_what_the_page_shows_with_what_its_button_copies(name):
     blocks = OWN[name]
     chains = [[*above, k] for k, above in enumerate(needed([each["code"] for each in blocks]))]
     chains = [chain for chain in chains if not any(lacks(blocks[k]) for k in chain)]

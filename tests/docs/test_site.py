@@ -88,16 +88,33 @@ def test_a_constant_shows_its_value_if_it_is_short(site):
     assert "0: None" not in page
 
 
-def test_in_the_dark_ink_is_light_and_ground_dark_and_colours_stay():
+@pytest.fixture
+def curves():
+    """Return a picture of curves, for light and for dark pages."""
     text = (DOCS / "pictures" / "softmax_row.svg").read_text("utf-8")
-    made = dark(text)
-    assert "stroke: #000000" in text
-    assert "stroke: #000000" not in made
-    assert "fill: #ffffff" not in made
-    assert made.count("#0072b2") == text.count("#0072b2") > 0
-    assert "svg{fill: #cfd0d0}" in made
+    return text, dark(text)
+
+
+def test_in_the_dark_ink_is_light(curves):
+    light_text, dark_text = curves
+    assert "stroke: #000000" in light_text
+    assert "stroke: #000000" not in dark_text
+    assert "svg{fill: #cfd0d0}" in dark_text
+
+
+def test_in_the_dark_the_ground_is_not_white(curves):
+    _, dark_text = curves
+    assert "fill: #ffffff" not in dark_text
+
+
+def test_in_the_dark_colours_stay(curves):
+    light_text, dark_text = curves
+    assert dark_text.count("#0072b2") == light_text.count("#0072b2") > 0
+
+
+def test_in_the_dark_white_cells_of_a_heat_map_stay_white():
     cells = (DOCS / "pictures" / "mixers_take.svg").read_text("utf-8")
-    assert dark(cells).count('"fill: #ffffff"') > 20  # white cells of a heat map mean something
+    assert dark(cells).count('"fill: #ffffff"') > 20
 
 
 def test_the_texts_for_excerpts_are_those_of_the_sections_without_code(site):

@@ -138,14 +138,24 @@ def shares(html, array):
     return matrices.reshape(array.shape)
 
 
-def test_every_box_shows_arrays_and_each_array_is_shown():
+SHOWN = {name for match in COMMENT.finditer(TEXT) for name in match["names"].split()}
+"""The arrays that boxes show."""
+
+
+def test_every_box_shows_arrays():
     assert [int(box.partition(".")[0]) for box in BOXES] == [*range(1, 37)]
     assert all(len(COMMENT.findall(box)) == 1 for box in BOXES)
-    shown = {name for found in COMMENT.finditer(TEXT) for name in found["names"].split()}
-    assert {*ARRAYS} - shown == {"db_Q", "db_K", "db_V"}
+
+
+def test_every_array_is_shown():
+    """But for the gradients of the biases of queries, keys and values, shown with their weights."""
+    assert {*ARRAYS} - SHOWN == {"db_Q", "db_K", "db_V"}
+
+
+def test_every_comment_becomes_pictures():
     page = drawn(TEXT)
     assert "<!-- arrays" not in page
-    assert {*re.findall(r'data-array="(\w+)"', page)} == shown
+    assert {*re.findall(r'data-array="(\w+)"', page)} == SHOWN
 
 
 def test_the_lines_of_code_stand_in_the_functions_that_are_named():
