@@ -29,11 +29,16 @@ def score_parameters(mixer):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_is_average_of_the_values_by_the_scores_and_of_padding_the_bias(either, name, rng, padding):
+def test_outputs_are_averages_of_the_values_by_the_scores(either, name, rng, padding):
     mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
     scores, _ = mixer.scores(x, Context())
     heads, _ = F.average(scores, F.split_heads(mixer.value(x), 4), padding[:, None, None])
     np.testing.assert_allclose(mixer(x, padding), mixer.output(F.merge_heads(heads)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_the_output_of_a_row_of_padding_is_the_bias(either, name, rng, padding):
+    mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
     mixer.output.bias.value[...] = rng.normal(size=D)
     np.testing.assert_array_equal(mixer(x, padding)[2], np.tile(mixer.output.bias.value, (4, 1)))
 
@@ -56,7 +61,7 @@ def test_one_head_is_the_papers_equation(either, rng, name):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_parameters_of_the_scores_come_first_and_are_the_mixers_own(name):
+def test_parameters_of_the_scores_are_the_first_of_the_mixer(name):
     mixer = build(name)
     scores = SCORES.get(name, MixtureScores)(SETTINGS, seed=0, dtype="float64")
     assert list(mixer.named_parameters()) == [

@@ -146,7 +146,7 @@ def test_explain_gives_numbers_of_the_tokens_precision(either, name, rng, dtype)
 
 
 @pytest.mark.parametrize("strategy", ["per_length", "zero"])
-def test_explain_rows_and_columns_of_padding_are_0(either, name, rng, padding, strategy):
+def test_explain_pairs_with_padding_are_0(either, name, rng, padding, strategy):
     mixer, x = either(build(name, padding=strategy)), rng.normal(size=(3, 4, 8))
     matrices = mixer.explain(x, Context(mask=padding))
     pairs = padding[:, None, :, None] & padding[:, None, None, :]
@@ -177,7 +177,7 @@ def test_explain_gives_weights_that_average_the_values_as_the_mixer_does(mixer, 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["full", "padded"])
 @pytest.mark.parametrize("name", ["fourier", "hartley", "linear", "random"])
-def test_explain_the_matrix_and_the_map_of_features_are_the_mixing(mixer, x, name, padding, masked):
+def test_explain_the_mixing_is_the_matrix_before_a_map_of_features(mixer, x, name, padding, masked):
     mask = padding if masked else None
     mixed = mixer.explain(x, Context(mask=mask))[:, 0] @ x
     if name in ("fourier", "hartley"):

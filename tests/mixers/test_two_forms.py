@@ -63,7 +63,7 @@ def test_token_by_token_is_the_whole_sequence(mixer, x):
 
 
 @pytest.mark.parametrize("n", range(LENGTH + 1))
-def test_a_beginning_at_once_and_the_rest_after_it(mixer, x, n):
+def test_a_sequence_may_come_in_two_parts(mixer, x, n):
     state = mixer.start(BATCH, LENGTH, x)
     expected = whole(mixer, x)
     for tokens in (slice(0, n), slice(n, LENGTH)):
@@ -156,9 +156,13 @@ def test_one_token_at_a_time_is_asked_for(mixer, x):
         mixer.step(x, mixer.start(BATCH, LENGTH, x), nf.Context())
 
 
-def test_a_state_is_on_the_backend_and_of_the_dtype_of_an_array():
+def test_a_state_has_the_dtype_of_an_array():
     state = State.empty({"x": (2, 3)}, 4, np.zeros((1, 3), "float32"))
     assert (state["x"].shape, state["x"].dtype) == ((4, 2, 3), np.float32)
+
+
+def test_an_empty_state_begins_at_the_first_token():
+    state = State.empty({"x": (2, 3)}, 4, np.zeros((1, 3), "float32"))
     assert (state.begin, state.stop, state.longest) == (0, 0, 0)
 
 
