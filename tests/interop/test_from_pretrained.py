@@ -62,15 +62,24 @@ def check_same_weights(one, other):
         np.testing.assert_array_equal(parameter.value, other_value, err_msg=name)
 
 
-@pytest.mark.parametrize("kind", ARCHITECTURES)
-def test_every_family_is_written_and_read(kind, tmp_path):
-    model = tiny(tmp_path / "one", kind)
-    pretrained = nf.from_pretrained(tmp_path / "one")
+@pytest.fixture(params=ARCHITECTURES)
+def tiny_pair(request, tmp_path):
+    """Return a family, a tiny model of it, and the model as it is read."""
+    model = tiny(tmp_path / "one", request.param)
+    return request.param, model, nf.from_pretrained(tmp_path / "one")
+
+
+def test_every_family_is_read(tiny_pair):
+    kind, model, pretrained = tiny_pair
     assert isinstance(pretrained, PretrainedEncoder)
     assert pretrained.architecture is ARCHITECTURES[kind]
     assert pretrained.encoder.dtype == "float64"
     assert pretrained.max_len == pretrained.encoder.config.max_len == SIZES["max_len"]
     check_same_weights(pretrained.encoder, model)
+
+
+def test_every_family_is_written(tiny_pair, tmp_path):
+    _, model, pretrained = tiny_pair
     pretrained.save(tmp_path / "two")
     check_same_weights(nf.from_pretrained(tmp_path / "two").encoder, model)
     files = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}

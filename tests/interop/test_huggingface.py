@@ -279,7 +279,9 @@ def test_arguments_of_other_kinds_are_refused(small_model):
         interop.to_bert(small_model())
 
 
-def test_queries_keys_and_values_may_be_in_one_array():
+@pytest.fixture
+def joined():
+    """Return a family whose queries, keys and values are in one array, and such arrays."""
     bert = ARCHITECTURES["bert"]
     mixer = "encoder.blocks.{i}.mixer."
     layers = {
@@ -289,13 +291,24 @@ def test_queries_keys_and_values_may_be_in_one_array():
         f"{mixer}value": "encoder.layer.{i}.qkv",
     }
     family = replace(bert, layers=layers)
+    return family, family.their_arrays(values_of(interop.from_bert(state("bert"), BERT)))
+
+
+def test_queries_keys_and_values_are_written_to_one_array(joined):
+    _, arrays = joined
     weights = state("bert")
-    encoder = interop.from_bert(weights, BERT)
-    written = family.their_arrays(values_of(encoder))
     names = ("query", "key", "value")
-    arrays = [weights[f"encoder.layer.1.attention.self.{name}.weight"] for name in names]
-    np.testing.assert_array_equal(written["encoder.layer.1.qkv.weight"], np.concatenate(arrays))
-    assert_same(interop.to_bert(family.read(BERT, written)), weights)
-    written["encoder.layer.0.qkv.bias"] = np.zeros(23)
+    separate = [weights[f"encoder.layer.1.attention.self.{name}.weight"] for name in names]
+    np.testing.assert_array_equal(arrays["encoder.layer.1.qkv.weight"], np.concatenate(separate))
+
+
+def test_queries_keys_and_values_are_read_from_one_array(joined):
+    family, arrays = joined
+    assert_same(interop.to_bert(family.read(BERT, arrays)), state("bert"))
+
+
+def test_an_array_of_queries_keys_and_values_needs_its_shape(joined):
+    family, arrays = joined
+    arrays["encoder.layer.0.qkv.bias"] = np.zeros(23)
     with pytest.raises(ValueError, match=r"qkv.bias has shape \(23,\) .* expected \(24,\)"):
-        family.read(BERT, written)
+        family.read(BERT, arrays)

@@ -182,7 +182,7 @@ BEGIN, END, PREFIX = "add_bos_token", "add_eos_token", "add_prefix_space"
         ({"prefix": "never"}, {PREFIX: True, "tokenizer_class": "PreTrainedTokenizerFast"}, ""),
     ],
 )
-def test_ends_and_spaces_are_those_that_the_settings_say(tmp_path, tokenizer, settings, said):
+def test_a_tokenizer_that_contradicts_its_settings_is_refused(tmp_path, tokenizer, settings, said):
     library = llama_tokenizer(**tokenizer)
     state_of(tmp_path, library, **settings)
     if said:

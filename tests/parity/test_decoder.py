@@ -73,7 +73,7 @@ class Both(nf.TwoInputLayer):
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")  # it is about PyTorch's speed alone
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_encoder_and_decoder_agree_with_transformer(norm):
+def test_both_stacks_agree_with_transformer(norm):
     config = small(norm=norm, activation="relu")
     theirs = torch.nn.Transformer(
         d_model=D,
@@ -103,7 +103,7 @@ def test_encoder_and_decoder_agree_with_transformer(norm):
     assert_agrees(Both(config), theirs, lambda named: h.transformer_as_torch(named, 2), call)
 
 
-def test_logits_and_gradients_of_a_language_model_are_those_of_one_table():
+def test_a_language_model_agrees_with_one_of_a_tied_table():
     config = small(causal=True, positions="none", scale_embeddings=False, activation="relu")
     model = nf.LanguageModel(config, vocab_size=7, dtype="float64")
     h.randomise(model)

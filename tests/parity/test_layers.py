@@ -34,7 +34,7 @@ def test_attention_agrees_with_multihead_attention(n_heads, causal, mask):
     )
 
 
-def test_a_bias_of_the_keys_changes_nothing_and_so_has_no_gradient():
+def test_a_bias_of_the_keys_has_no_gradient():
     # It adds the same number to a whole row of scores. PyTorch packs it with the other two biases,
     # whose gradients would hide an error here.
     layer = Attention(D, HEADS, seed=0, dtype="float64")

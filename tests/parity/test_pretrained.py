@@ -167,7 +167,7 @@ def test_what_a_configuration_leaves_out_is_their_default(kind):
 @pytest.mark.parametrize("name", ["BERT", "DistilBERT", "RoBERTa", "FNet", "ModernBERT"])
 @pytest.mark.parametrize("texts", [TEXTS, PAIRS, TEXTS[2:3]], ids=["texts", "pairs", "empty"])
 @pytest.mark.parametrize("max_len", [None, 8, 5])
-def test_ids_masks_and_types_are_those_of_their_tokenizer(make, name, texts, max_len):
+def test_texts_are_encoded_as_by_their_tokenizer(make, name, texts, max_len):
     folder, _, tokenizer = make(name)
     ours = nf.from_pretrained(folder)
     most = 62 if name == "RoBERTa" else 64
@@ -240,28 +240,52 @@ def test_the_older_files_of_a_vocabulary_give_the_same_ids(make, name, tokenizer
     np.testing.assert_array_equal(ids, inputs(tokenizer, TEXTS)["input_ids"])
 
 
-@pytest.mark.parametrize(("dtype", "within"), [("float64", 1e-12), ("float32", 1e-5)])
+PRECISIONS = pytest.mark.parametrize(
+    ("dtype", "within"),
+    [
+        ("float64", 1e-12),
+        ("float32", 1e-5),
+    ],
+)
+
+
+@PRECISIONS
 @pytest.mark.parametrize("name", KINDS)
-def test_hidden_states_and_pooled_vectors_agree(make, name, dtype, within):
+def test_hidden_states_agree_without_padding(make, name, dtype, within):
     folder, model, tokenizer = make(name)
     ours = nf.from_pretrained(folder, dtype=dtype)
     assert ours.encoder.dtype == dtype
     for texts in (TEXTS, PAIRS):
-        found = ours.hidden(texts, batch_size=3)
-        for i, text in enumerate(texts):  # alone, so without padding
+        hidden_states = ours.hidden(texts, batch_size=3)
+        for hidden, text in zip(hidden_states, texts, strict=True):
             _, theirs = run(model, tokenizer, [text])
-            assert_near(found[i], theirs.last_hidden_state[0], within, text)
-        if name.startswith("FNet"):
-            continue
-        given, theirs = run(model, tokenizer, texts)
-        ids, mask, types = ours.encode(texts)
-        hidden, pooled = ours.encoder(ids, mask, types)
-        kept = given["attention_mask"].bool().numpy()
-        assert_near(hidden[kept], theirs.last_hidden_state.numpy()[kept], within, "padded")
-        if getattr(theirs, "pooler_output", None) is not None:
-            assert_near(pooled, theirs.pooler_output, within, "pooled")
-        else:
-            assert pooled is None
+            assert_near(hidden, theirs.last_hidden_state[0], within, text)
+
+
+@PRECISIONS
+@pytest.mark.parametrize("texts", [TEXTS, PAIRS], ids=["texts", "pairs"])
+@pytest.mark.parametrize("name", [name for name in KINDS if not name.startswith("FNet")])
+def test_hidden_states_agree_with_padding(make, name, texts, dtype, within):
+    folder, model, tokenizer = make(name)
+    ours = nf.from_pretrained(folder, dtype=dtype)
+    arguments, theirs = run(model, tokenizer, texts)
+    hidden, _ = ours.encoder(*ours.encode(texts))
+    tokens = arguments["attention_mask"].bool().numpy()
+    assert_near(hidden[tokens], theirs.last_hidden_state.numpy()[tokens], within)
+
+
+@PRECISIONS
+@pytest.mark.parametrize("texts", [TEXTS, PAIRS], ids=["texts", "pairs"])
+@pytest.mark.parametrize("name", [name for name in KINDS if not name.startswith("FNet")])
+def test_pooled_vectors_agree(make, name, texts, dtype, within):
+    folder, model, tokenizer = make(name)
+    ours = nf.from_pretrained(folder, dtype=dtype)
+    _, theirs = run(model, tokenizer, texts)
+    _, pooled = ours.encoder(*ours.encode(texts))
+    if getattr(theirs, "pooler_output", None) is not None:
+        assert_near(pooled, theirs.pooler_output, within)
+    else:
+        assert pooled is None
 
 
 def test_padding_is_a_token_as_any_other_to_fnet_without_a_mask(make):
@@ -345,35 +369,58 @@ def test_a_trained_head_gives_the_same_logits(make, name, head, n):
     assert_near(ours.classifier()(ids, mask, types), logits_of(model, tokenizer, texts), 1e-12)
 
 
-@pytest.mark.parametrize("name", ["BERT", "DistilBERT", "RoBERTa", "FNet", "ModernBERT"])
-def test_the_head_for_hidden_tokens_is_read_and_written(make, name, tmp_path):
-    folder, model, tokenizer = make(name, "ForMaskedLM")
-    ours = nf.from_pretrained(folder)
-    masked = ours.masked_language_model()
+@pytest.fixture(params=["BERT", "DistilBERT", "RoBERTa", "FNet", "ModernBERT"])
+def masked(request, make):
+    """Return a model for hidden tokens as we read it, their model and tokenizer."""
+    folder, model, tokenizer = make(request.param, "ForMaskedLM")
+    return nf.from_pretrained(folder), model, tokenizer
+
+
+def test_the_head_for_hidden_tokens_is_read(masked):
+    ours, model, tokenizer = masked
     ids, mask, types = ours.encode(TEXTS)
-    found = masked(ids, mask=mask, types=types)
-    theirs = [run(model, tokenizer, [text])[1] for text in TEXTS]
-    for one, other, kept in zip(found, theirs, mask, strict=True):
-        assert_near(one[kept], other.logits[0], 1e-12)
+    logits = ours.masked_language_model()(ids, mask=mask, types=types)
+    for of_text, text, tokens in zip(logits, TEXTS, mask, strict=True):
+        _, theirs = run(model, tokenizer, [text])
+        assert_near(of_text[tokens], theirs.logits[0], 1e-12)
+
+
+def test_a_hidden_token_gets_their_probability(masked):
+    ours, model, tokenizer = masked
     text = f"The weather is {tokenizer.mask_token} today."
     (((_, p),),) = nf.fill(ours, text, k=1)
     at = tokenizer(text)["input_ids"].index(tokenizer.mask_token_id)
     assert np.isclose(run(model, tokenizer, [text])[1].logits[0, at].softmax(-1), p, 1e-9, 0).any()
+
+
+def test_transformers_reads_the_head_for_hidden_tokens(masked, tmp_path):
+    ours, model, _ = masked
     ours.save(tmp_path / "ours")
     loaded = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "ours")
     assert type(loaded) is type(model)
     assert_same_state(model, loaded)
-    save_pretrained(masked, tmp_path / "own", architecture=ours.architecture.model_type)
-    again = nf.from_pretrained(tmp_path / "own").masked_language_model()
-    np.testing.assert_array_equal(again(ids, mask=mask, types=types), found)
 
 
-def test_regression_is_read_and_several_labels_a_text_are_refused(make):
+def test_a_model_of_hidden_tokens_comes_back(masked, tmp_path):
+    ours, _, _ = masked
+    model = ours.masked_language_model()
+    save_pretrained(model, tmp_path / "own", architecture=ours.architecture.model_type)
+    loaded = nf.from_pretrained(tmp_path / "own").masked_language_model()
+    ids, mask, types = ours.encode(TEXTS)
+    logits = model(ids, mask=mask, types=types)
+    np.testing.assert_array_equal(loaded(ids, mask=mask, types=types), logits)
+
+
+def test_regression_is_read(make):
     folder, model, tokenizer = make("BERT", "ForSequenceClassification", num_labels=1)
     ours = nf.from_pretrained(folder)
     assert ours.classifier().output == "mean_squared_error"
     ids, mask, types = ours.encode(TEXTS)
     assert_near(ours.classifier()(ids, mask, types), logits_of(model, tokenizer, TEXTS), 1e-12)
+
+
+def test_several_labels_for_a_text_are_refused(make):
+    folder, *_ = make("BERT", "ForSequenceClassification", num_labels=1)
     config = json.loads((folder / "config.json").read_text())
     config["problem_type"] = "multi_label_classification"
     (folder / "config.json").write_text(json.dumps(config))
@@ -435,7 +482,7 @@ def gradients_beside(architecture, gradients, model):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_gradients_of_hidden_states_and_pooled_vectors_agree(make, name):
+def test_gradients_of_both_outputs_agree(make, name):
     """With holes in the mask, but for FNet, which has none."""
     folder, model, tokenizer = make(name)
     ours = nf.from_pretrained(folder)
@@ -461,7 +508,7 @@ def test_gradients_of_hidden_states_and_pooled_vectors_agree(make, name):
     assert list(gradients_beside(ours.architecture, gradients, model))
 
 
-def test_their_padding_token_has_no_gradient_and_ours_has(make):
+def test_only_our_padding_token_has_a_gradient(make):
     """What the docstring of `interop.huggingface` says: `padding_idx` freezes a row."""
     folder, model, _ = make("BERT", pad_token_id=5)
     encoder, ids = nf.from_pretrained(folder).encoder, np.array([[5, 6, 5, 7]])
@@ -522,7 +569,7 @@ def test_a_fine_tuned_classifier_is_loaded_by_transformers(make, name, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["BERT", "RoBERTa"])
-def test_a_head_on_the_mean_is_an_encoder_and_a_linear_layer_of_theirs(make, name, tmp_path):
+def test_a_head_on_the_mean_is_a_linear_layer_after_their_encoder(make, name, tmp_path):
     from safetensors.torch import load_file
 
     folder, _, tokenizer = make(name)

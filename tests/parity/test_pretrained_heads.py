@@ -108,7 +108,7 @@ def test_a_matrix_of_its_own_is_used_whatever_the_configuration_says(write, fami
 
 
 @pytest.mark.parametrize("family", LAYOUTS)
-def test_the_decoders_bias_is_used_with_and_without_its_other_name(write, family, tmp_path):
+def test_the_decoders_bias_may_have_another_name(write, family, tmp_path):
     folder, (decoder, second_name) = write(family), KINDS[family][1:3]
     change(folder, {f"{decoder}.bias": numbers(V)})
     assert_same_logits(folder, tmp_path / "both")

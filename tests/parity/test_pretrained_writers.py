@@ -131,23 +131,37 @@ def near(ours, theirs, within=1e-10):
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=within * np.abs(theirs).max())
 
 
-@pytest.mark.parametrize("kind", MODERN_KINDS)
-def test_llama_and_qwen3(kind, tmp_path):
-    theirs = modern(tmp_path / "theirs", kind)
-    ours = nf.from_pretrained(tmp_path / "theirs")
-    ids = np.random.default_rng(0).integers(0, 300, (3, 24))
-    expected = logits_of(theirs, ids)
-    near(ours.model(ids), expected)
-    embedded, _ = ours.model.embed.forward(ids, nf.Context())
+@pytest.fixture(params=MODERN_KINDS)
+def modern_pair(request, tmp_path):
+    """Return a model of theirs, and the same as we read it."""
+    theirs = modern(tmp_path / "theirs", request.param)
+    return theirs, nf.from_pretrained(tmp_path / "theirs")
+
+
+MODERN_IDS = np.random.default_rng(0).integers(0, 300, (3, 24))
+
+
+def test_logits_of_modern_models_agree(modern_pair):
+    theirs, ours = modern_pair
+    near(ours.model(MODERN_IDS), logits_of(theirs, MODERN_IDS))
+
+
+def test_hidden_states_of_modern_models_agree(modern_pair):
+    theirs, ours = modern_pair
+    embedded, _ = ours.model.embed.forward(MODERN_IDS, nf.Context())
     hidden, _ = ours.model.encoder.forward(embedded, nf.Context())
     with torch.no_grad():
-        near(hidden, theirs.model(torch.from_numpy(ids)).last_hidden_state.numpy())
+        near(hidden, theirs.model(torch.from_numpy(MODERN_IDS)).last_hidden_state.numpy())
+
+
+def test_transformers_reads_modern_models(modern_pair, tmp_path):
+    theirs, ours = modern_pair
     ours.save(tmp_path / "ours")
-    again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours").eval()
-    assert again.dtype == torch.float64
-    near(logits_of(again, ids), expected)
-    one, other = (each.config.to_dict() | {"_name_or_path": ""} for each in (theirs, again))
-    assert one == other
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours").eval()
+    assert loaded.dtype == torch.float64
+    near(logits_of(loaded, MODERN_IDS), logits_of(theirs, MODERN_IDS))
+    expected = theirs.config.to_dict() | {"_name_or_path": ""}
+    assert loaded.config.to_dict() | {"_name_or_path": ""} == expected
 
 
 @pytest.mark.parametrize("kind", MODERN_KINDS)
@@ -190,7 +204,7 @@ LLAMA_3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_f
         ("Qwen3", {"sliding_window": 4, "use_sliding_window": False, "max_window_layers": 1}),
     ],
 )
-def test_older_and_newer_words_of_a_configuration(tmp_path, family, changes):
+def test_words_of_other_versions_in_a_configuration(tmp_path, family, changes):
     torch.manual_seed(0)
     kind = "Model" if family == "ModernBert" else "ForCausalLM"
     config = getattr(transformers, f"{family}Config")(**SIZES | GROUPED | {"head_dim": 4})
@@ -359,26 +373,29 @@ def pieces(folder):
 
 
 @pytest.mark.parametrize("kind", GPT2_KINDS)
-def test_logits_and_greedy_tokens_of_gpt2(kind, tmp_path):
+def test_logits_of_gpt2_agree(kind, tmp_path):
     theirs = gpt2(tmp_path, **GPT2_KINDS[kind])
-    ours = nf.from_pretrained(tmp_path)
     ids = np.random.default_rng(0).integers(0, 300, (3, 24))
-    near(ours.model(ids), logits_of(theirs, ids))
+    near(nf.from_pretrained(tmp_path).model(ids), logits_of(theirs, ids))
+
+
+@pytest.mark.parametrize("kind", GPT2_KINDS)
+def test_greedy_tokens_of_gpt2_agree(kind, tmp_path):
+    theirs = gpt2(tmp_path, **GPT2_KINDS[kind])
     ids = np.random.default_rng(1).integers(1, 300, (4, 5))
-    written = theirs.generate(
+    rows = theirs.generate(
         torch.from_numpy(ids),
         max_new_tokens=15,
         do_sample=False,
         eos_token_id=None,
         pad_token_id=0,
     )
-    expected = written[:, 5:].numpy()
-    found = ours.model.generate(ids, 15, temperature=0)
-    np.testing.assert_array_equal(found, expected)
-    assert len(np.unique(found)) > 1  # not one token again and again
+    tokens = nf.from_pretrained(tmp_path).model.generate(ids, 15, temperature=0)
+    np.testing.assert_array_equal(tokens, rows[:, 5:].numpy())
+    assert len(np.unique(tokens)) > 1  # not one token again and again
 
 
-def test_an_output_that_differs_from_the_table_is_used_and_kept(tmp_path):
+def test_an_output_that_differs_from_the_table_is_kept(tmp_path):
     folder, ids = tmp_path / "theirs", np.random.default_rng(0).integers(0, 300, (2, 9))
     gpt2(folder, tie_word_embeddings=False)
     config = json.loads((folder / "config.json").read_text())
