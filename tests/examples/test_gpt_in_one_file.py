@@ -59,7 +59,7 @@ def model(weights):
     return common.add_weights(model, weights, name_in_npformer)
 
 
-def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, model, batch):
+def test_the_same_weights_give_the_gradients_of_npformer(weights, model, batch):
     loss, g = gpt.loss_and_gradients(weights, *batch, H)
     common.assert_agree(loss, g, model, batch, name_in_npformer)
 
@@ -71,7 +71,7 @@ def test_it_writes_what_npformer_writes(weights, model, cache):
         assert written == model.generate(prompt, 20, temperature=0).tolist()
 
 
-def test_drawn_characters_are_the_same_with_and_without_a_cache(weights):
+def test_a_cache_changes_no_character(weights):
     drawn = partial(gpt.write, weights, [3, 1], 30, H)
     both = [list(drawn(np.random.default_rng(0), cache)) for cache in (True, False)]
     assert both[0] == both[1]
@@ -93,7 +93,7 @@ def test_no_character_sees_what_comes_later(weights, batch):
 
 
 @pytest.mark.slow
-def test_it_learns_a_text_and_goes_on_with_it(capsys):
+def test_it_learns_to_go_on_with_a_text(capsys):
     text = "to be, or not to be: that is the question. " * 40
     with threadpool_limits(limits=1, user_api="blas"):  # threads gain nothing in small products
         weights, characters = gpt.train(text, steps=200)
@@ -105,7 +105,10 @@ def test_it_learns_a_text_and_goes_on_with_it(capsys):
     assert "".join(characters[token] for token in written) == text[20:43]
 
 
-def test_it_is_one_sitting_and_imports_numpy_alone():
+def test_it_can_be_read_in_one_sitting():
     assert len(TEXT.splitlines()) <= 300
-    found = common.imported_by(TEXT)
-    assert found == {"gzip", "numpy", "pathlib", "sys"}  # three of them read the text
+
+
+def test_it_imports_numpy_alone():
+    """Three modules of Python read the text."""
+    assert common.imported_by(TEXT) == {"gzip", "numpy", "pathlib", "sys"}

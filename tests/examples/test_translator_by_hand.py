@@ -58,7 +58,7 @@ def model(weights):
     return common.add_weights(model, weights, name_in_npformer)
 
 
-def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, model, batch):
+def test_the_same_weights_give_the_gradients_of_npformer(weights, model, batch):
     loss, g = translator.loss_and_gradients(weights, *batch, H)
     common.assert_agree(loss, g, model, batch, name_in_npformer)
 
@@ -88,18 +88,25 @@ def test_its_gradient_check_notices_a_memory_without_a_gradient(weights, batch, 
     assert translator.check_gradients(weights, *batch, H) > 1e-6
 
 
-def test_no_word_sees_what_comes_later_and_none_sees_padding(weights, batch):
+def logits_of(weights, source, target):
+    memory, mask, _ = translator.encode(weights, source, H)
+    return translator.decode(weights, target, memory, mask, H)[0]
+
+
+def test_no_word_sees_what_comes_later(weights, batch):
     source, target = batch
-    memory, seen, _ = translator.encode(weights, source, H)
-    logits, _ = translator.decode(weights, target, memory, seen, H)
+    logits = logits_of(weights, source, target)
     for t in range(1, target.shape[1]):
         changed = target.copy()
         changed[:, t:] = (changed[:, t:] + 1) % N_TARGET
-        others, _ = translator.decode(weights, changed, memory, seen, H)
-        np.testing.assert_array_equal(others[:, :t], logits[:, :t])
+        np.testing.assert_array_equal(logits_of(weights, source, changed)[:, :t], logits[:, :t])
+
+
+def test_no_word_sees_padding(weights, batch):
+    source, target = batch
     longer = np.pad(source, ((0, 0), (0, 3)))
-    others, _ = translator.decode(weights, target, *translator.encode(weights, longer, H)[:2], H)
-    np.testing.assert_allclose(others, logits, rtol=0, atol=1e-12)
+    logits = logits_of(weights, source, target)
+    np.testing.assert_allclose(logits_of(weights, longer, target), logits, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +148,10 @@ def test_it_says_numbers_that_it_has_not_seen(capsys):
     assert all(set(line[12:]) <= set(" .:+#@") for line in steps[at + 2 :])
 
 
-def test_it_is_one_sitting_and_imports_numpy_alone():
+def test_it_can_be_read_in_one_sitting():
     assert len(TEXT.splitlines()) <= 300
+
+
+def test_it_imports_numpy_alone():
     assert common.imported_by(TEXT) == {"numpy"}
     assert "import numpy as np\n" in TEXT

@@ -37,7 +37,7 @@ def name_in_npformer(name):
     return f"encoder.blocks.{number}.{within.get(part, '')}{part}"
 
 
-def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, batch):
+def test_the_same_weights_give_the_gradients_of_npformer(weights, batch):
     x, labels = batch
     config = nf.EncoderConfig(
         d_model=D,
@@ -83,6 +83,10 @@ def test_it_learns_the_digits(capsys):
     assert float(lines[-1].split()[-1]) >= 0.97
 
 
-def test_it_is_one_sitting_and_imports_numpy_alone():
+def test_it_can_be_read_in_one_sitting():
     assert len(TEXT.splitlines()) <= 250
-    assert common.imported_by(TEXT) == {"numpy", "pathlib"}  # pathlib finds the file of the digits
+
+
+def test_it_imports_numpy_alone():
+    """And pathlib, which finds the file of the digits."""
+    assert common.imported_by(TEXT) == {"numpy", "pathlib"}

@@ -67,29 +67,29 @@ def test_everything_can_be_named_on_the_command_line(trained):
 
 
 @pytest.mark.processes
-def test_a_model_says_which_plugin_it_needs_and_loads_with_it(trained, tmp_path):
-    without = npformer("evaluate", trained)
-    assert without.returncode == 2
-    assert "needs the mixer 'spatial' and the mixer 'local' and the" in without.stderr
-    assert f"name them again: --plugin {PLUGIN}" in without.stderr
-    assert without.stderr.count("\n") == 1
-    evaluated = npformer("evaluate", trained, "--plugin", PLUGIN)
-    assert (evaluated.returncode, evaluated.stderr) == (0, "")
+def test_a_model_says_which_plugin_it_needs(trained):
+    process = npformer("evaluate", trained)
+    assert process.returncode == 2
+    assert "needs the mixer 'spatial' and the mixer 'local' and the" in process.stderr
+    assert f"name them again: --plugin {PLUGIN}" in process.stderr
+    assert process.stderr.count("\n") == 1
+
+
+@pytest.mark.processes
+def test_a_model_loads_with_its_plugin(trained):
+    process = npformer("evaluate", trained, "--plugin", PLUGIN)
+    assert (process.returncode, process.stderr) == (0, "")
     metrics = json.loads((trained / "metrics.json").read_text())["splits"]["ordered"]
-    assert f"accuracy {metrics['test_accuracy']:.4f}" in evaluated.stdout
-    # By its dotted name it is the same plugin.
-    predicted = npformer(
-        "predict",
-        trained,
-        "--samples",
-        3,
-        "--out",
-        tmp_path / "labels.npy",
-        "--plugin",
-        "tests.extending.plugin",
-    )
-    assert predicted.returncode == 0
-    assert np.load(tmp_path / "labels.npy").shape == (3,)
+    assert f"accuracy {metrics['test_accuracy']:.4f}" in process.stdout
+
+
+@pytest.mark.processes
+def test_a_plugin_may_be_named_by_its_module(trained, tmp_path):
+    out = tmp_path / "labels.npy"
+    words = ["--samples", 3, "--out", out, "--plugin", "tests.extending.plugin"]
+    process = npformer("predict", trained, *words)
+    assert process.returncode == 0
+    assert np.load(out).shape == (3,)
 
 
 @pytest.mark.slow
@@ -224,7 +224,7 @@ def test_a_name_that_no_plugin_registers_is_refused(here, fails, word, message):
     assert not (here / "out").exists()
 
 
-def test_an_option_without_a_default_is_reported_and_not_checked(here, capsys):
+def test_what_needs_an_option_is_reported_as_not_checked(here, capsys):
     (here / "mine.py").write_text(GOOD.replace("by=2.0", "by"))
     assert cli.main(["gradcheck", "sigmoid", "--plugin", "mine.py"]) == 0
     err = capsys.readouterr().err

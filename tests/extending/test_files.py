@@ -354,12 +354,25 @@ def test_a_name_that_is_no_longer_registered_is_not_saved(path, small_model):
         nf.save(model, path)
 
 
-def test_saving_and_loading_draw_no_weights(path, small_model):
-    drawn = []
-    INITIALIZERS.register("counted", lambda: lambda rng, s: drawn.append(s) or np.ones(s))
-    model = small_model(initializer="counted")
-    n = len(drawn)
+@pytest.fixture
+def counted(small_model):
+    """Return a model whose weights are ones, and the shapes that were drawn."""
+    shapes = []
+    INITIALIZERS.register("counted", lambda: lambda rng, s: shapes.append(s) or np.ones(s))
+    return small_model(initializer="counted"), shapes
+
+
+def test_saving_draws_no_weights(counted, path):
+    model, shapes = counted
+    n = len(shapes)
+    nf.save(model, path)
+    assert len(shapes) == n > 0
+
+
+def test_loading_draws_no_weights(counted, path):
+    model, shapes = counted
+    n = len(shapes)
     nf.save(model, path)
     loaded = nf.load(path)
-    assert len(drawn) == n > 0
+    assert len(shapes) == n
     np.testing.assert_array_equal(loaded.parameters().flat, model.parameters().flat)

@@ -67,7 +67,7 @@ NOT_PROJECTIONS = {
     ],
 )
 @pytest.mark.parametrize("mixer", nf.MIXERS)
-def test_it_draws_the_matrices_of_blocks_and_nothing_else(small_model, ffn, mixer):
+def test_it_draws_the_matrices_of_blocks_alone(small_model, ffn, mixer):
     default_model = small_model(mixer=mixer, ffn=ffn, norm="pre")
     model = small_model(mixer=mixer, ffn=ffn, norm="pre", initializer="ones")
     for name, parameter in model.named_parameters().items():

@@ -60,10 +60,13 @@ def test_a_model_has_the_right_gradients(small_model, part, token_batch, rng):
         assert nf.gradcheck(model, ids[:3], mask=mask_or_none, max_entries=3, directions=1).passed
 
 
-def test_a_mixer_of_whole_sequences_refuses_a_mask_and_causal(small_model, token_batch):
+def test_a_mixer_of_whole_sequences_refuses_a_mask(small_model, token_batch):
     ids, _, mask = token_batch
     with pytest.raises(ValueError, match="mixer 'spatial' got a padding mask, and it mixes every"):
         small_model(mixer="spatial")(ids, mask)
+
+
+def test_a_mixer_of_whole_sequences_cannot_be_causal(small_model):
     with pytest.raises(ValueError, match="causal=True with mixer 'spatial'"):
         small_model(mixer="spatial", causal=True)
 
