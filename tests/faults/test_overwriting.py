@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import npformer as nf
 from npformer.cli.options import output_path
@@ -143,14 +144,24 @@ def test_no_command_writes_over_what_it_reads(tmp_path, capsys, words, link):
     assert path.read_bytes() == out.read_bytes() == PRECIOUS
 
 
-def test_bench_and_doctor_replace_a_file_when_told(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def report(tmp_path, monkeypatch):
+    """Return a file where a report may be written; nothing is measured."""
     monkeypatch.setattr("npformer.cli.doctor.diagnose", lambda ranks: iter(()))
     monkeypatch.setattr("npformer.cli.speed.measure", lambda *arguments: pytest.fail("too early"))
     path = tmp_path / "report.txt"
     path.write_bytes(PRECIOUS)
-    assert run(["bench", "--json", str(path)]) == 2  # before anything is measured
-    assert run(["doctor", "--report", str(path), "--overwrite"]) == 0
-    assert path.read_bytes() == b""
+    return path
+
+
+def test_bench_refuses_a_file_before_it_measures(report):
+    assert run(["bench", "--json", str(report)]) == 2
+    assert report.read_bytes() == PRECIOUS
+
+
+def test_doctor_replaces_a_file_when_told(report):
+    assert run(["doctor", "--report", str(report), "--overwrite"]) == 0
+    assert report.read_bytes() == b""
 
 
 @pytest.mark.parametrize(
@@ -379,32 +390,44 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch, fun
     assert contents(tmp_path) == {name: PRECIOUS}
 
 
-def test_a_model_replaces_a_model_and_no_other_file(tmp_path):
+def test_a_model_replaces_a_model(tmp_path):
     path = tmp_path / "m.safetensors"
     nf.save(model(), path)
     nf.save(model(pooling="max"), path)
     np.testing.assert_array_equal(nf.load(path)(X), model(pooling="max")(X))
-    os.truncate(path, path.stat().st_size - 4)  # damaged, and still one that npformer wrote
+
+
+def test_a_model_replaces_a_damaged_model(tmp_path):
+    path = tmp_path / "m.safetensors"
+    nf.save(model(pooling="max"), path)
+    os.truncate(path, path.stat().st_size - 4)
     nf.save(model(), path)
     np.testing.assert_array_equal(nf.load(path)(X), model()(X))
-    from safetensors.numpy import save_file
 
-    save_file({"w": X}, path, metadata={"format": "pt"})  # of another program
+
+def test_a_model_replaces_no_file_of_another_program(tmp_path):
+    path = tmp_path / "m.safetensors"
+    save_file({"w": X}, path, metadata={"format": "pt"})
     before = path.read_bytes()
     with pytest.raises(FileExistsError, match="exists already"):
         nf.save(model(), path)
     assert path.read_bytes() == before
 
 
-def test_a_checkpoint_replaces_a_checkpoint_and_no_other_file(tmp_path):
+def test_a_checkpoint_replaces_a_checkpoint(tmp_path):
     trained = model()
     optimizer = nf.Adam(trained.parameters())
     nf.save_checkpoint(tmp_path, trained, optimizer)
     nf.save_checkpoint(tmp_path, trained, optimizer)
+    nf.load_checkpoint(tmp_path)
+
+
+def test_a_checkpoint_replaces_no_other_file(tmp_path):
+    trained = model()
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(PRECIOUS)
     with pytest.raises(FileExistsError, match="is no checkpoint of a training, and would be repl"):
-        nf.save_checkpoint(tmp_path, trained, optimizer)
+        nf.save_checkpoint(tmp_path, trained, nf.Adam(trained.parameters()))
     for resume in (False, True):
         with pytest.raises((ValueError, nf.CheckpointError)):
             nf.fit(trained, (X, Y), epochs=1, checkpoint=tmp_path, resume=resume, progress=False)
@@ -431,7 +454,7 @@ def test_a_name_that_is_taken_meanwhile_costs_no_work(tmp_path):
     assert {*tmp_path.iterdir()} == {path, caught.value.written}
 
 
-def test_a_pipe_is_written_to_and_stays(tmp_path):
+def test_a_pipe_is_written_to(tmp_path):
     path = tmp_path / "pipe.csv"
     os.mkfifo(path)
     check_place(path, "answers.csv")
@@ -442,8 +465,13 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     finally:
         os.close(reader)
     assert path.is_fifo()
+
+
+def test_a_pipe_is_not_replaced_by_predictions(tmp_path):
+    path = tmp_path / "p.npy"
+    os.mkfifo(path)
     with pytest.raises(FileExistsError, match="is not a regular file"):
-        nf.predict_to_file(path.rename(tmp_path / "p.npy"), model(), X, overwrite=True)
+        nf.predict_to_file(path, model(), X, overwrite=True)
 
 
 def test_standard_output_is_written_to_after_what_was_printed(capfd):

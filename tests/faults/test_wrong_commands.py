@@ -179,7 +179,7 @@ def places(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("words", "said"), WRONG, ids=[words or "nothing" for words, _ in WRONG])
-def test_a_wrong_command_ends_with_status_2_and_words(words, said, places, capsys):
+def test_a_wrong_command_is_explained_in_a_line(words, said, places, capsys):
     try:
         status = cli.main([word.format(**places) for word in words.split()])
     except SystemExit as end:  # as argparse ends
