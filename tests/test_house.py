@@ -110,10 +110,17 @@ def test_questions_lead_to_their_answers():
     assert {q: files for q, files in defined.items() if files != [answers[q]]} == {}
 
 
-def test_version_and_addresses_agree():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def test_versions_agree():
+    version = PROJECT["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f" {version}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_addresses_agree():
+    repository = PROJECT["urls"]["Repository"]
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
-    assert f"\nversion: {project['version']}\n" in citation
-    assert f"\nrepository-code: {project['urls']['Repository']}\n" in citation
-    assert all(url.startswith(project["urls"]["Repository"]) for url in project["urls"].values())
-    assert f" {project['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"\nrepository-code: {repository}\n" in citation
+    assert all(url.startswith(repository) for url in PROJECT["urls"].values())

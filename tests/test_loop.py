@@ -57,7 +57,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize(("make_model", "make_data"), MODELS.values(), ids=MODELS)
-def test_losses_and_weights_are_those_of_fit(make_model, make_data):
+def test_it_trains_as_fit_does(make_model, make_data):
     data = make_data()
     ours, theirs = make_model(), make_model()
     with nf.use_kernels(False):

@@ -50,12 +50,22 @@ def test_nouns_and_verbs_begin_well(name):
     assert not names.begins_badly(name)
 
 
-def test_the_measures_are_shares_of_assignments_and_of_functions():
+@pytest.fixture
+def counts():
     source = "found = 1\nx = 2\ny = 3\nz = found\ndef made(): pass\ndef read(): pass\n"
-    result = count(source + "class A:\n    def __init__(self): pass")
-    assert result.vague == 250.0
-    assert result.functions_that_begin_badly == 50.0
-    assert result.places == ["file.py:1: found", "file.py:5: made()"]
+    return count(source + "class A:\n    def __init__(self): pass")
+
+
+def test_vague_names_are_counted_for_1000_assignments(counts):
+    assert counts.vague == 250.0
+
+
+def test_bad_beginnings_are_a_share_of_functions(counts):
+    assert counts.functions_that_begin_badly == 50.0
+
+
+def test_each_place_is_listed(counts):
+    assert counts.places == ["file.py:1: found", "file.py:5: made()"]
 
 
 @cache

@@ -25,32 +25,47 @@ def model_of(**more):
     return nf.SequenceClassifier(config, 2, **settings)
 
 
-def test_where_padding_occurs_the_mask_is_made_and_said_once():
+def test_a_mask_is_made_of_the_padding_id():
     x, y, mask = data()
-    expected = model_of().predict_probabilities(x, mask)
     model = model_of(padding_id=0)
-    with pytest.warns(UserWarning, match=MASK_MADE):
-        found = model.predict_probabilities(x)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("ignore")
         np.testing.assert_allclose(model(x), model(x, mask), rtol=1e-12)
         assert nf.evaluate(model, (x, y)) == nf.evaluate(model, (x, y, mask))
         loss, gradients = model.loss_and_gradients(x, y)
-        same, others = model.loss_and_gradients(x, y, mask)
-    assert loss == same
-    assert all((gradients[name] == others[name]).all() for name in gradients)
+        expected_loss, expected = model.loss_and_gradients(x, y, mask)
+    assert loss == expected_loss
+    assert all((gradients[name] == expected[name]).all() for name in gradients)
 
 
-def test_a_mask_that_is_given_counts_and_full_sequences_need_none():
-    x, _, mask = data()
+def test_one_warning_tells_that_a_mask_is_made():
+    x, y, mask = data()
     model = model_of(padding_id=0)
-    full = np.maximum(x, 1)
+    with pytest.warns(UserWarning, match=MASK_MADE):
+        probabilities = model.predict_probabilities(x)
+    expected = model_of().predict_probabilities(x, mask)
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        whole = model.predict_probabilities(x, np.ones_like(mask))
-        np.testing.assert_array_equal(model.predict(full), model.predict(full, full > 0))
-    np.testing.assert_allclose(whole, model_of().predict_probabilities(x), rtol=1e-12)
+        model(x)
+        nf.evaluate(model, (x, y))
+        model.loss_and_gradients(x, y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_mask_that_is_given_counts():
+    x, _, mask = data()
+    probabilities = model_of(padding_id=0).predict_probabilities(x, np.ones_like(mask))
+    expected = model_of().predict_probabilities(x)
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+def test_full_sequences_need_no_mask():
+    x, _, _ = data()
+    model = model_of(padding_id=0)
+    full = np.maximum(x, 1)
+    np.testing.assert_array_equal(model.predict(full), model.predict(full, full > 0))
 
 
 def test_fit_remembers_the_padding_of_its_data():

@@ -38,10 +38,15 @@ def test_the_trainings_meet_every_part():
 
 
 @pytest.mark.parametrize("name", ["attention", "accumulating"])
-def test_a_training_is_long_enough_and_gives_the_same_digests_again(name):
-    digests, history = results_of(TRAININGS[name])
+def test_a_training_gives_the_same_digests_again(name):
+    digests, _ = results_of(TRAININGS[name])
     assert digests == results_of(TRAININGS[name])[0]
     assert set(digests) == {"weights", "losses", "outputs", "tokens"}
+
+
+@pytest.mark.parametrize("name", ["attention", "accumulating"])
+def test_a_training_is_long_enough(name):
+    _, history = results_of(TRAININGS[name])
     assert sum(history["workers"].values()) >= 20
     assert len(history["train_loss"]) >= 2
 

@@ -70,17 +70,30 @@ def functions_of(calls, function):
     return [code.co_name for code in calls.deepest[function.__code__]]
 
 
-def test_files_and_calls_are_counted_once_and_only_inside_the_package(package):
+@pytest.fixture
+def calls(package):
     top = importlib.import_module("small.top")
-    calls = shape.run_by(lambda: top.run(), package)
+    return shape.run_by(lambda: top.run(), package)
+
+
+def test_files_of_the_package_are_counted_once(calls):
     assert calls.files == {"top.py", "middle/sums.py", "ground.py"}
+
+
+def test_calls_between_files_are_counted_once(calls):
     assert calls.hops == {
         ("top.py", "middle/sums.py"),
         ("middle/sums.py", "ground.py"),
         ("ground.py", "middle/sums.py"),  # though `reduce` lies between them
     }
+
+
+def test_a_call_to_a_room_above_goes_upward(calls):
     assert shape.upward(calls.hops, ROOMS) == {("ground.py", "middle/sums.py")}
-    assert shape.upward({("top.py", "__init__.py")}, ROOMS)  # what is in no room is the roof
+
+
+def test_what_is_in_no_room_is_above_all():
+    assert shape.upward({("top.py", "__init__.py")}, ROOMS)
 
 
 def test_the_longest_way_to_a_function_counts(package):

@@ -159,12 +159,21 @@ def test_a_constant_that_other_files_import_is_not_used_once():
     assert tricks.names_imported_by("from x import A as B\nimport y\ny.C") == {"A", "C"}
 
 
-def test_files_and_folders_are_listed(tmp_path, capsys):
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder with a trick in a file, and one in a file below it."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "a.py").write_text("\nf(locals())\n", "utf-8")
     (tmp_path / "b.py").write_text("f(**{'a': 1})\n", "utf-8")
-    tricks.run([str(tmp_path)])
+    return tmp_path
+
+
+def test_tricks_in_a_folder_are_listed(folder, capsys):
+    tricks.run([str(folder)])
     lines = capsys.readouterr().out.splitlines()
-    assert lines == [f"{tmp_path}/b.py:1: {LITERAL}", f"{tmp_path}/folder/a.py:2: {LOCALS}"]
-    tricks.run([str(tmp_path / "b.py")])
-    assert capsys.readouterr().out.splitlines() == lines[:1]
+    assert lines == [f"{folder}/b.py:1: {LITERAL}", f"{folder}/folder/a.py:2: {LOCALS}"]
+
+
+def test_tricks_in_a_file_are_listed(folder, capsys):
+    tricks.run([str(folder / "b.py")])
+    assert capsys.readouterr().out.splitlines() == [f"{folder}/b.py:1: {LITERAL}"]
