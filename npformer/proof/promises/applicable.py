@@ -128,8 +128,10 @@ def _checks_of_layer(obj: Any, name: str) -> list[Check]:
     calls = calls_of(obj)
     x = np.random.default_rng(0).normal(size=(2, 5, width))
     checks: list[Check] = []
-    if _takes_a_mask(calls, name):
-        checks.append((f"{name}: what its mask promises", partial(maskcheck, obj, x)))
+    n_inputs = _n_inputs_with_a_mask(calls, name)
+    if n_inputs in (1, 3):  # x, or queries, keys and values
+        masked = partial(maskcheck, obj, *[x] * n_inputs)
+        checks.append((f"{name}: what its mask promises", masked))
     if getattr(obj, "causal", False) is True or "causal" in name.lower():
         causal = partial(maskcheck, obj, x, causal=True)
         checks.append((f"{name}: no position sees later ones", causal))
@@ -139,12 +141,14 @@ def _checks_of_layer(obj: Any, name: str) -> list[Check]:
     return checks
 
 
-def _takes_a_mask(calls: LayerCalls, name: str) -> bool:
+def _n_inputs_with_a_mask(calls: LayerCalls, name: str) -> int:
+    """Return how many inputs a forward pass takes beside a mask; 0 if it takes no mask."""
     if isinstance(calls.layer, Layer):
-        return "attention" in name.lower()
+        return 1 if "attention" in name.lower() else 0
+    if calls.mask_name is None:
+        return 0
     required = [argument for argument in arguments_of(calls.run) or [] if not argument.is_optional]
-    n_inputs = sum(argument.name != calls.mask_name for argument in required)
-    return calls.mask_name is not None and n_inputs == 1
+    return sum(argument.name != calls.mask_name for argument in required)
 
 
 def width_of(layer: Any) -> int | None:

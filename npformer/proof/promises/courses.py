@@ -12,6 +12,9 @@ Shapes = list[tuple[int, ...]]
 
 STEPS = 10
 
+SMALL = "as small as 1e-8"
+"""The name of the course whose gradients are as small as epsilon."""
+
 
 @dataclass(frozen=True)
 class Course:
@@ -38,7 +41,7 @@ def courses_for(shapes: Shapes, seed: int, steps: int = STEPS) -> list[Course]:
         course("drawn", draw),
         course("constant", lambda: [g.copy() for g in constant]),
         course("of very different sizes", lambda: _scale(draw(), exponents)),
-        course("as small as 1e-8", lambda: [1e-8 * g for g in draw()]),
+        course(SMALL, lambda: [1e-8 * g for g in draw()]),
         course("partly 0", lambda: _partly_zero(draw())),
         course("0", lambda: [np.zeros(shape) for shape in shapes]),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from npformer.core import describe
 from npformer.proof.promises.conventions import SHAPES, OneForEach, Target, steppers_of
-from npformer.proof.promises.courses import courses_for
+from npformer.proof.promises.courses import SMALL, courses_for
 from npformer.proof.promises.guesses import guesses
 from npformer.proof.promises.kinds import (
     KINDS,
@@ -268,6 +268,10 @@ class Identification:
             ratio = self._ratio(runs, variant)
             if ratio is not None:
                 return f"{variant}, with each step {ratio:.4g} times as long"
+        small = [result for result in runs if result.course.name == SMALL]
+        for variant in right_variants(kind, self._first_settings(runs[0], kind)):
+            if self._all_follow(small, variant):
+                return f"{variant} where gradients are small, and something else where they are not"
         return f"neither {KINDS[kind].title} nor a fault of the table"
 
     def _ratio(self, runs: list[Run], variant: Variant) -> float | None:

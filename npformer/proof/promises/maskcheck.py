@@ -16,9 +16,10 @@ from npformer.proof.promises.positions import (
     positions_hidden_by,
     relative_change,
     replace_positions,
+    usual_masks,
     view_by_position,
 )
-from npformer.proof.promises.promise import Promise, PromiseReport
+from npformer.proof.promises.promise import Promise, PromiseReport, shorten
 
 SMALL_LEAK = 1e-2
 """A leak below this is what a mask leaves whose numbers are not negative enough."""
@@ -48,8 +49,9 @@ def maskcheck(
         x of shape (batch, length, features); or queries, keys and values, whose length is the last
         axis but one.
     mask : array, optional
-        The padding mask that is passed, in the layer's own convention. By default, one of shape
-        (batch, length) with a gap in it; True may then show or hide.
+        The padding mask that is passed, in the layer's own convention. By default, one with a gap
+        in it, in each usual convention in turn: of booleans or added to scores, of shape
+        (batch, length) or with axes for heads and queries. True may then show or hide.
     hidden : bool array, shape (batch, length), optional
         The positions that `mask` hides. By default, those where it is 0 or False, or, for a mask
         that is added to scores, far below 0; where the argument is called key_padding_mask, True.
@@ -132,20 +134,30 @@ class _MaskCheck:
         return self.calls.forward(*[x.copy() for x in inputs], mask=mask)
 
     def default_promises(self) -> list[Promise]:
-        """Check a mask of booleans whose True may show or hide."""
+        """Check the masks of all usual conventions, until one hides what it should hide."""
         shown = np.ones(self.shape, dtype=bool)
         shown[..., -1] = False
         shown.reshape(-1, self.shape[-1])[0, 1] = False
-        promises = list(self.padding_promises(shown, ~shown))
-        if promises[0].is_kept:
-            return promises
-        notes = self.notes
-        self.notes = ["True hides a position here"]
-        promises_of_inverse = list(self.padding_promises(~shown, ~shown))
-        if promises_of_inverse[0].is_kept:
-            return promises_of_inverse
-        self.notes = notes
-        return promises
+        promises_of_first: list[Promise] = []
+        errors: list[str] = []
+        for words, mask in usual_masks(shown):
+            try:
+                promises = list(self.padding_promises(mask, ~shown))
+            except (TypeError, ValueError, IndexError) as error:  # of a user's code
+                errors.append(f"{words}: {shorten(error)}")
+                continue
+            promises_of_first = promises_of_first or promises
+            if promises[0].is_kept:
+                self.notes += [words] if words else []
+                return promises
+            if "not negative enough" in promises[0].evidence:
+                return promises
+        if not promises_of_first:
+            raise TypeError(
+                f"{self.calls.title} took no mask of a usual kind ({'; '.join(errors[:3])}); pass "
+                "its own: maskcheck(layer, x, mask=..., hidden=...)"
+            )
+        return promises_of_first
 
     def padding_promises(self, mask: np.ndarray, hidden: Any) -> Iterator[Promise]:
         """Yield what a padding mask promises."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -62,3 +63,19 @@ def positions_hidden_by(mask: np.ndarray, name: str | None, shape: tuple[int, ..
     if name is not None and "key_padding" in name and mask.dtype == bool:
         return mask
     return mask == 0
+
+
+def usual_masks(shown: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield masks that show these positions, with their convention in words; "" for the first.
+
+    First booleans of which True shows, of which True hides, then numbers that are added to scores;
+    of shape (batch, length), then with an axis of queries, then with one of heads, too.
+    """
+    added = np.where(shown, 0.0, -1e9)
+    values = {"": shown, "True hides a position here": ~shown, "the mask is added to scores": added}
+    for words, mask in values.items():
+        yield words, mask
+    for words, mask in values.items():
+        shape = f"the mask has an axis of queries{', ' if words else ''}{words}"
+        yield shape, mask[..., None, :]
+        yield shape.replace("queries", "heads and queries", 1), mask[..., None, None, :]

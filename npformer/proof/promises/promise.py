@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+LONGEST_LINE = 120
+"""Of an error of other people's code, as messages quote it."""
+
 
 class PromiseError(AssertionError):
     """A layer does not keep what dropout, a mask or an evaluation promises: see `report`."""
@@ -71,3 +74,9 @@ class PromiseReport:
         if not self.passed:
             raise PromiseError(self)
         return self
+
+
+def shorten(error: Exception) -> str:
+    """Return the first line of an error, and not too much of it."""
+    line = f"{type(error).__name__}: {error}".splitlines()[0]
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..."

@@ -11,6 +11,7 @@ import numpy as np
 
 from npformer.proof.promises.courses import Arrays, Course
 from npformer.proof.promises.kinds import Variant
+from npformer.proof.promises.promise import shorten
 from npformer.proof.promises.setting_names import SETTINGS_OF_KIND, numbers_of, pick_settings
 from npformer.proof.promises.steppers import ArgumentStepper, Stepper
 from npformer.proof.promises.update_rules import Settings
@@ -77,7 +78,7 @@ def run(stepper: Stepper, course: Course) -> Run:
                 result.float32 |= any(x.dtype == np.float32 for x in arrays)
                 result.parameters.append([np.asarray(x, dtype=np.float64) for x in arrays])
         except Exception as error:  # of a user's code
-            result.error = f"{type(error).__name__}: {error}"
+            result.error = shorten(error)
     return result
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.proof.promises import checks_for
-from tests.proof.promises.attention import Attention, CausalAttention
+from tests.proof.promises.attention import Attention, CausalAttention, softmax
 from tests.proof.promises.faults_of_optimizers import ADAM, adam_with, make
 from tests.proof.promises.styles import AdamOfDicts, AdamWOfAModel, RMSProp, adam
 from tests.proof.promises.test_dropoutcheck import Dropout, ScaledByOneOverP
@@ -36,6 +36,15 @@ def linear(x, weight):
 class LinearLayer:
     def forward(self, x):
         return x
+
+
+class CrossAttention:
+    def __init__(self):
+        self.d_model = 8
+
+    def forward(self, q, k, v, mask=None):
+        scores = q @ k.transpose(0, 2, 1)
+        return softmax(scores if mask is None else np.where(mask[:, None], scores, -1e9)) @ v
 
 
 class TokenDropout(Dropout):
@@ -71,6 +80,7 @@ def with_width(layer):
         (learning_rate, []),
         (Dropout, []),
         (Dropout(), ["Dropout: what dropout promises"]),
+        (CrossAttention(), ["CrossAttention: what its mask promises"]),
         (Attention(), ["Attention: what its mask promises"]),
         (
             CausalAttention(),
@@ -105,6 +115,7 @@ def test_checks_are_found_by_name_and_signature(obj, titles):
         lr_schedule,
         Dropout(),
         Attention(),
+        CrossAttention(),
         with_width(BatchNorm()),
         nf.mixers.Attention(8, 2, causal=True, seed=0, dtype="float64"),
         make("Adam", ADAM),

@@ -109,6 +109,45 @@ def test_where_true_hides_a_mask_that_was_made_passes_with_a_note():
     assert nf.maskcheck(TrueHides(), X).notes == ["True hides a position here"]
 
 
+class OfHeads(Attention):
+    def hide(self, scores, mask):
+        return super().hide(scores, None if mask is None else mask[:, 0, 0])
+
+
+class Added(Attention):
+    def hide(self, scores, mask):
+        return scores if mask is None else scores + mask[:, None, :]
+
+
+class OfNothing(Attention):
+    def hide(self, scores, mask):
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    ("kind", "note"),
+    [
+        (OfHeads, "the mask has an axis of heads and queries"),
+        (Added, "the mask is added to scores"),
+    ],
+)
+def test_the_convention_of_a_mask_is_found(kind, note):
+    assert nf.maskcheck(kind(), X).notes == [note]
+
+
+def test_a_layer_that_takes_no_usual_mask_is_refused_in_words():
+    with pytest.raises(TypeError, match=r"no mask of a usual kind \(.*pass its own"):
+        nf.maskcheck(OfNothing(), X)
+
+
+def test_a_leak_is_named_although_other_masks_hide():
+    class TimesTen(Attention):
+        def hide(self, scores, mask):
+            return scores if mask is None else scores - 10.0 * (1 - mask[:, None, :])
+
+    assert "not negative enough" in read_broken_promises(TimesTen(), X)
+
+
 def test_where_true_hides_a_stated_mask_passes():
     assert nf.maskcheck(TrueHides(), X, mask=~MASK, hidden=~MASK).passed
 

@@ -99,8 +99,20 @@ def test_any_kind_passes_under_a_name_that_says_none():
 
 
 def test_an_unknown_formula_is_said_to_be_none():
-    words = read_diagnosis(adam_with("m_hat = m", "m_hat = 0.5 * np.tanh(m)"))
+    words = read_diagnosis(adam_with("m_hat = m", "m_hat = 0.5 * np.sign(m)"))
     assert words == "neither Adam nor a fault of the table"
+
+
+def test_clipped_gradients_show_where_they_are_large():
+    class SGD:
+        lr = 0.1
+
+        def step(self, params, grads):
+            for p, g in zip(params, grads, strict=True):
+                p -= self.lr * np.clip(g, -0.5, 0.5)
+
+    words = "gradient descent where gradients are small, and something else where they are not"
+    assert read_diagnosis(SGD) == words
 
 
 def test_steps_of_another_length_are_measured():
