@@ -126,7 +126,9 @@ def _checks_of_layer(obj: Any, name: str) -> list[Check]:
     if width is None:
         return []
     calls = calls_of(obj)
-    x = np.random.default_rng(0).normal(size=(2, 5, width))
+    dtypes = {str(x.dtype) for x in obj.parameters().values()} if isinstance(obj, Layer) else set()
+    dtype = "float32" if "float32" in dtypes else "float64"
+    x = np.random.default_rng(0).normal(size=(2, 5, width)).astype(dtype)
     checks: list[Check] = []
     n_inputs = _n_inputs_with_a_mask(calls, name)
     if n_inputs in (1, 3):  # x, or queries, keys and values
@@ -144,7 +146,7 @@ def _checks_of_layer(obj: Any, name: str) -> list[Check]:
 def _n_inputs_with_a_mask(calls: LayerCalls, name: str) -> int:
     """Return how many inputs a forward pass takes beside a mask; 0 if it takes no mask."""
     if isinstance(calls.layer, Layer):
-        return 1 if "attention" in name.lower() else 0
+        return int("attention" in name.lower() and calls.layer.n_inputs == 1)
     if calls.mask_name is None:
         return 0
     required = [argument for argument in arguments_of(calls.run) or [] if not argument.is_optional]

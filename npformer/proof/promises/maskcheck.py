@@ -11,7 +11,7 @@ from npformer.core import checks, describe
 from npformer.proof.promises.checked_arguments import float_array, mask_array
 from npformer.proof.promises.layer_calls import LayerCalls, calls_of
 from npformer.proof.promises.positions import (
-    LEAK,
+    LEAKS,
     outputs_at,
     positions_hidden_by,
     relative_change,
@@ -125,6 +125,7 @@ class _MaskCheck:
         self.inputs = inputs
         self.rng = rng
         self.notes: list[str] = []
+        self.rounding = LEAKS.get(str(inputs[0].dtype), LEAKS["float64"])
         keys = inputs[0] if len(inputs) == 1 else inputs[1]
         batch = (keys.shape[0],) if keys.ndim > 2 else ()
         self.shape = (*batch, keys.shape[-2])
@@ -188,10 +189,10 @@ class _MaskCheck:
     def _check_hidden_values(self, mask: np.ndarray, hidden: np.ndarray) -> Promise:
         words = "hidden positions change no other output"
         leak = self._leak(mask, moved=hidden, compared=~hidden)
-        if leak <= LEAK:
+        if leak <= self.rounding:
             return Promise(words, True)
         evidence = f"outputs change by {leak:.1e} of the largest"
-        if self._leak(mask, moved=~hidden, compared=hidden) <= LEAK:
+        if self._leak(mask, moved=~hidden, compared=hidden) <= self.rounding:
             evidence += "; the mask is inverted: it hides what it should show"
         elif leak < SMALL_LEAK:
             evidence += "; the number that is added to hidden scores is not negative enough"
@@ -204,7 +205,7 @@ class _MaskCheck:
         moved = np.zeros_like(hidden)
         np.put_along_axis(moved, np.expand_dims(first, -1), True, axis=-1)
         change = self._leak(mask, moved=moved & ~hidden, compared=~hidden & ~moved)
-        if change > LEAK:
+        if change > self.rounding:
             return Promise(words, True)
         return Promise(words, None, "no position changes the output of another")
 
@@ -238,7 +239,7 @@ class _MaskCheck:
             float(np.abs(view_by_position(g, batched=hidden.ndim == 2)[hidden]).max(initial=0.0))
             for g in gradients
         )
-        if of_hidden <= LEAK * max(largest, 1e-300):
+        if of_hidden <= self.rounding * max(largest, 1e-300):
             return Promise(words, True)
         return Promise(words, False, f"the largest is {of_hidden:.1e}, of all {largest:.1e}")
 
@@ -268,10 +269,10 @@ class _MaskCheck:
             return
         leaks = {j: self._leak_into_earlier(j, mask) for j in range(1, self.shape[-1])}
         leak = max(leaks.values())
-        if leak <= LEAK:
+        if leak <= self.rounding:
             yield Promise(words, True)
         else:
-            position = next(j for j, size in leaks.items() if size > LEAK)
+            position = next(j for j, size in leaks.items() if size > self.rounding)
             evidence = f"position {position} changes earlier outputs by {leak:.1e} of the largest"
             yield Promise(words, False, f"{evidence}{self._describe_causal_leak(mask)}")
         yield self._check_later_gradients(mask)
@@ -294,13 +295,16 @@ class _MaskCheck:
     def _describe_causal_leak(self, mask: Any) -> str:
         """Return in words how a causal mask is wrong; "" if in no known way."""
         length = self.shape[-1]
-        if all(self._leak_into_earlier(j, mask, distance=1) <= LEAK for j in range(1, length - 1)):
+        if all(
+            self._leak_into_earlier(j, mask, distance=1) <= self.rounding
+            for j in range(1, length - 1)
+        ):
             return "; each position sees the next one: the mask is off by one"
         reversed_leaks = (
             self._change(mask, moved=~self._positions_from(j), compared=self._positions_from(j))
             for j in range(1, length)
         )
-        if all(leak <= LEAK for leak in reversed_leaks):
+        if all(leak <= self.rounding for leak in reversed_leaks):
             return "; the mask is transposed: each position sees only later ones"
         return ""
 
@@ -319,5 +323,9 @@ class _MaskCheck:
             float(np.abs(view_by_position(g, batched=later.ndim == 2)[later]).max(initial=0.0))
             for g in gradients
         )
-        evidence = "" if of_later <= LEAK * largest else f"of position {j} or later: {of_later:.1e}"
+        evidence = (
+            ""
+            if of_later <= self.rounding * largest
+            else f"of position {j} or later: {of_later:.1e}"
+        )
         return Promise(words, not evidence, evidence)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-LEAK = 1e-9
+LEAKS = {"float64": 1e-9, "float32": 1e-5}
 """The largest change of an output, relative to the largest output, that is only rounding."""
 
 

@@ -118,6 +118,7 @@ def test_checks_are_found_by_name_and_signature(obj, titles):
         CrossAttention(),
         with_width(BatchNorm()),
         nf.mixers.Attention(8, 2, causal=True, seed=0, dtype="float64"),
+        nf.mixers.Attention(8, 2, seed=0),
         make("Adam", ADAM),
     ],
 )
