@@ -148,7 +148,7 @@ WRONG = [
     ("look {model} --nonsense", "--nonsense"),
     ("gradcheck nosuchlayer", "no case is called nosuchlayer"),
     ("gradcheck layer_nrom", "Did you mean 'layer_norm'"),
-    ("gradcheck --plugin no_such_module", "no_such_module"),
+    ("gradcheck no.such_module", "no.such_module"),
     ("bench --batch 0", "batch"),
     ("bench --workload Q", "workload is 'Q'"),
     ("bench --mixer nope", "mixer is 'nope'"),

@@ -44,6 +44,7 @@ NUMBERS: dict[str, float] = {
     "temperature": 1.3,
     "base theta ropetheta": 100.0,
 }
+NAMES: dict[str, str] = {"dtype": "float64", "activation nonlinearity act": "relu"}
 FLAGS: dict[str, bool] = {
     "training train istraining": False,
     "bias usebias causal": True,
@@ -74,7 +75,7 @@ LABEL_KINDS_OF_IDS = ("tokens", "ids")
 
 TOKENS: tuple[int, ...] = (BATCH, LENGTH)
 SHAPES: tuple[tuple[int, ...], ...] = ((BATCH, LENGTH, WIDTH), (4, WIDTH), (WIDTH,))
-"""Shapes of x that are tried, one after the other."""
+"""Shapes of x that are tried, one after the other; a vector only if nothing else is taken."""
 
 
 class UnknownArgument(Exception):
@@ -104,7 +105,7 @@ def constructor_arguments(kind: type) -> dict[str, Any]:
 
 
 def _setting(name: str) -> Any:
-    for table in (SIZES, NUMBERS, FLAGS):
+    for table in (SIZES, NUMBERS, FLAGS, NAMES):
         value = _look_up(table, name)
         if value is not None:
             return value

@@ -104,11 +104,16 @@ def _try_passes(trial: Trial, definition: Definition) -> None:
     name = definition.name.lower()
     takes_ids = "embed" in name and "position" not in name
     reasons: list[str] = []
-    n_checked = 0
+    shapes_checked: set[str] = set()
     for inputs in trial_inputs(_forward_of(target), arguments, takes_ids):
-        if n_checked < MOST_SHAPES and _check_at(trial, target, inputs, reasons):
-            n_checked += 1
-    if not n_checked:
+        shapes = write_shapes(inputs)
+        is_vector = np.ndim(next(iter(inputs.values()))) == 1
+        enough = len(shapes_checked) >= (1 if is_vector else MOST_SHAPES)
+        if enough or shapes in shapes_checked:
+            continue
+        if _check_at(trial, target, inputs, reasons):
+            shapes_checked.add(shapes)
+    if not shapes_checked:
         trial.reason = reasons[0]
         trial.advice = f"nf.gradcheck({trial.title}, x)"
     elif definition.kind == "class":

@@ -3,7 +3,6 @@
 from types import ModuleType
 
 import numpy as np
-
 from npformer.proof.foreign.trials.trial import Trial, try_module
 
 

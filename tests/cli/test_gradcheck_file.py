@@ -1,0 +1,226 @@
+"""npformer gradcheck FILE.py: what somebody's own file defines is built, tried and judged."""
+
+import textwrap
+
+import pytest
+
+from npformer.layers import ACTIVATIONS
+from tests.cli.conftest import run
+
+RIGHT = """
+import numpy as np
+
+
+class Linear:
+    def __init__(self, in_features, out_features):
+        rng = np.random.default_rng(0)
+        self.W = rng.normal(size=(in_features, out_features))
+        self.b = np.zeros(out_features)
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.W + self.b
+
+    def backward(self, dout):
+        rows = self.x.reshape(-1, self.x.shape[-1])
+        drows = dout.reshape(-1, dout.shape[-1])
+        self.dW = rows.T @ drows
+        self.db = drows.sum(0)
+        return dout @ self.W.T
+
+
+def relu_forward(x):
+    return np.maximum(x, 0.0), x
+
+
+def relu_backward(dout, cache):
+    return dout * (cache > 0.0)
+
+
+def cross_entropy_loss(logits, y):
+    p = np.exp(logits - logits.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    n = len(y)
+    loss = -np.log(p[np.arange(n), y]).mean()
+    p[np.arange(n), y] -= 1.0
+    return loss, p / n
+
+
+class TokenModel:
+    def __init__(self, vocab_size, n_embd):
+        self.table = np.random.default_rng(1).normal(size=(vocab_size, n_embd))
+
+    def forward(self, ids):
+        self.ids = ids
+        return self.table[ids]
+
+    def backward(self, dout):
+        self.dtable = np.zeros_like(self.table)
+        np.add.at(self.dtable, self.ids, dout)
+
+
+def helper(x):
+    return x + 1
+"""
+
+
+@pytest.fixture
+def checks(tmp_path, capsys):
+    """Return a function that writes a file, checks it, and returns (status, output, errors)."""
+
+    def check(text, *options):
+        path = tmp_path / "mine.py"
+        path.write_text(textwrap.dedent(text))
+        status = run("gradcheck", path, *options)
+        output = capsys.readouterr()
+        return status, output.out, output.err
+
+    return check
+
+
+def test_what_is_right_is_said_so(checks):
+    status, out, err = checks(RIGHT)
+    assert (status, err) == (0, "")
+    assert "4 checked: 4 right, 0 wrong" in out
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  Linear(in_features=6, out_features=3)\n    right   x (2, 5, 6)\n    right   x (4, 6)",
+        "  relu_forward\n    right   x (2, 5, 6)",
+        "  cross_entropy_loss\n    right   logits (4, 6), y (4,) of ids",
+        "  TokenModel(vocab_size=11, n_embd=6)\n    right   ids (2, 5) of ids",
+    ],
+)
+def test_each_definition_is_tried_in_its_way(checks, line):
+    assert line in checks(RIGHT)[1]
+
+
+def test_a_helper_without_a_derivative_is_not_tried(checks):
+    assert "\n  helper" not in checks(RIGHT)[1]
+
+
+def test_a_wrong_gradient_is_named(checks):
+    status, out, _ = checks(RIGHT.replace("rows.T @ drows", "rows.T @ drows / len(dout)"))
+    assert status == 1
+    assert "W: backward is 1/2 of the derivative; 2 is the batch size" in out
+    assert "4 checked: 3 right, 1 wrong" in out
+
+
+def test_a_layer_of_the_same_name_as_one_of_npformer_is_the_one_that_is_checked(checks):
+    status, out, _ = checks(
+        """
+        class LayerNorm:
+            def __init__(self, dim):
+                self.dim = dim
+
+            def forward(self, x):
+                return (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
+
+            def backward(self, dy):
+                return dy
+        """
+    )
+    assert status == 1
+    assert "LayerNorm(dim=6)" in out
+    assert "WRONG" in out
+
+
+def test_an_argument_that_cannot_be_told_gets_the_line_to_write(checks):
+    unknown = "\n\nclass Odd(Linear):\n    def __init__(self, blorb):\n        pass\n"
+    status, out, _ = checks(RIGHT + unknown)
+    assert status == 0
+    assert "not tried: its argument blorb cannot be told from its name" in out
+    assert "in Python: nf.gradcheck(Odd(blorb=...), x)" in out
+    assert "4 checked: 4 right, 0 wrong; 1 could not be tried" in out
+
+
+def test_a_file_of_which_nothing_could_be_tried_fails(checks):
+    status, _, err = checks(
+        """
+        class Odd:
+            def __init__(self, blorb): pass
+            def forward(self, x): return x
+            def backward(self, dy): return dy
+        """
+    )
+    assert status == 2
+    assert "nothing could be tried of the 1 definition" in err
+
+
+def test_a_file_without_layers_is_told_what_is_looked_for(checks):
+    status, _, err = checks("x = 3\n")
+    assert status == 2
+    assert "there is nothing to check; expected a class with forward and backward" in err
+
+
+def test_an_optimizer_is_compared_with_its_formula(checks):
+    status, out, _ = checks(
+        """
+        class SGD:
+            def __init__(self, lr=0.1):
+                self.lr = lr
+
+            def update(self, params, grads):
+                for name in params:
+                    params[name] -= self.lr * self.lr * grads[name]
+        """
+    )
+    assert status == 1
+    assert "SGD: each step against its formula" in out
+
+
+REGISTERED = """
+import npformer as nf
+
+
+@nf.layers.ACTIVATIONS.register("twice_of_a_test")
+class Twice(nf.Layer):
+    def forward(self, x, context):
+        return 2.0 * x, None
+
+    def backward(self, dy, cache, gradients):
+        return 2.0 * dy
+"""
+
+
+def test_what_a_file_registers_is_checked_by_its_name(checks):
+    status, out, _ = checks(REGISTERED)
+    del ACTIVATIONS["twice_of_a_test"]
+    assert status == 0
+    assert "activation twice_of_a_test: registered" in out
+
+
+def test_a_layer_written_for_npformer_is_built_in_float64(checks):
+    _, out, _ = checks(REGISTERED)
+    del ACTIVATIONS["twice_of_a_test"]
+    assert "  Twice()\n    right   x (2, 5, 6)" in out
+
+
+def test_pages_are_written_for_what_is_wrong(checks, tmp_path):
+    wrong = RIGHT.replace("rows.T @ drows", "rows.T @ drows / len(dout)")
+    checks(wrong, "--report", tmp_path / "pages")
+    names = {file.name for file in (tmp_path / "pages").iterdir()}
+    assert "index.html" in names
+    assert len(names) == 3  # Linear at two shapes
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["no_such_file.py"], "no_such_file.py: there is no such Python file"),
+        (["relu", "mine.py"], "got relu beside mine.py; expected files alone"),
+        (["no.such.module"], "no.such.module: there is no module no"),
+    ],
+)
+def test_a_mistake_is_explained(capsys, words, message):
+    assert run("gradcheck", *words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_that_raises_says_where(checks):
+    status, _, err = checks("x = 1 / 0\n")
+    assert status == 2
+    assert "ZeroDivisionError: division by zero" in err
+    assert "line 1" in err
