@@ -121,11 +121,11 @@ def small_model(small_config: Any) -> Callable[..., nf.SequenceClassifier]:
     arguments = {"n_classes", "vocab_size", "n_features", "pooling", "output", "seed", "dtype"}
 
     def make(**changes: Any) -> nf.SequenceClassifier:
-        own = {name: changes.pop(name) for name in arguments & set(changes)}
-        usual = {"n_classes": 3, "dtype": "float64"}
-        if "n_features" not in own:
-            usual["vocab_size"] = 7
-        return nf.SequenceClassifier(small_config(**changes), **(usual | own))
+        arguments_of_model = {name: changes.pop(name) for name in arguments & set(changes)}
+        defaults = {"n_classes": 3, "dtype": "float64"}
+        if "n_features" not in arguments_of_model:
+            defaults["vocab_size"] = 7
+        return nf.SequenceClassifier(small_config(**changes), **(defaults | arguments_of_model))
 
     return make
 

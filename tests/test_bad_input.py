@@ -704,8 +704,8 @@ WRONG = [
 def test_a_wrong_call_is_refused_in_words_that_help(call, message):
     with pytest.raises((TypeError, ValueError, KeyError, MemoryError)) as caught:
         call()
-    said = f"{caught.type.__name__}: {caught.value.args[0]}"
-    assert re.match(".*".join(map(re.escape, message.split(" ... "))), said, re.DOTALL), said
+    actual = f"{caught.type.__name__}: {caught.value.args[0]}"
+    assert re.match(".*".join(map(re.escape, message.split(" ... "))), actual, re.DOTALL), actual
 
 
 def test_a_refused_batch_leaves_the_model_as_it_was():

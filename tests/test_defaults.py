@@ -53,28 +53,29 @@ def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 def public(module: Any) -> Iterator[tuple[str, Any]]:
     """Yield what users find in a module, and the methods of classes."""
-    own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
-    names = getattr(module, "__all__", [name for name in own if name[0] != "_"])
+    place = module.__name__
+    defined = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == place]
+    names = getattr(module, "__all__", [name for name in defined if name[0] != "_"])
     for name in sorted(names):
-        found = getattr(module, name)
-        if not callable(found) or not getattr(found, "__module__", "").startswith("npformer"):
+        value = getattr(module, name)
+        if not callable(value) or not getattr(value, "__module__", "").startswith("npformer"):
             continue
-        yield name, found
-        for method in vars(found) if inspect.isclass(found) else ():
+        yield name, value
+        for method in vars(value) if inspect.isclass(value) else ():
             if method == "__call__" or not method.startswith("_"):
-                function = inspect.getattr_static(found, method)
+                function = inspect.getattr_static(value, method)
                 function = getattr(function, "__func__", function)  # of a classmethod
                 if inspect.isfunction(function):
                     yield f"{name}.{method}", function
 
 
 def all_defaults() -> list[str]:
-    lines, seen = [], set()
+    lines, ids = [], set()
     for place, module in MODULES.items():
         for name, function in public(module):
-            if id(function) not in seen and (defaults := defaults_of(function)):
+            if id(function) not in ids and (defaults := defaults_of(function)):
                 lines.append(line(f"{place}.{name}", defaults))
-            seen.add(id(function))
+            ids.add(id(function))
     for recipe in RECIPES.values():
         lines.append(line(f"train {recipe.name}", {**recipe.config, **recipe.training}))
     return lines
@@ -130,8 +131,8 @@ def test_layer_norm_adds_1e_5_to_the_variance(either, dtype):
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_every_norm_of_a_model_has_the_configurations_epsilon(small_model, norm, changes, eps):
     model = small_model(norm=norm, embedding_norm=True, **changes)
-    found = [layer.eps for _, layer in model.layers() if isinstance(layer, LayerNorm)]
-    assert found == [eps] * 5  # pre-norm: one at the end more, and the first is the embeddings'
+    epsilons = [layer.eps for _, layer in model.layers() if isinstance(layer, LayerNorm)]
+    assert epsilons == [eps] * 5  # pre-norm: one at the end more, and the first is the embeddings'
 
 
 def test_learned_positions_are_drawn_with_a_standard_deviation_of_a_fiftieth():

@@ -22,21 +22,21 @@ OF_RANKS = {f"tests/training/distributed/{name}.py" for name in ("devices", "fak
 def brought() -> set[str]:
     """Return the names of the dependencies and of what the extra `test` installs."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    wanted = project["dependencies"] + project["optional-dependencies"]["test"]
-    return {re.split(r"[>=\[; ]", requirement)[0] for requirement in wanted}
+    requirements = project["dependencies"] + project["optional-dependencies"]["test"]
+    return {re.split(r"[>=\[; ]", requirement)[0] for requirement in requirements}
 
 
 def imported(body: list[ast.stmt]) -> set[str]:
     """Return the packages that these statements import as they run, but not those in a `try`."""
-    found: set[str] = set()
+    packages: set[str] = set()
     for node in body:
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            packages |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.partition(".")[0])
+            packages.add(node.module.partition(".")[0])
         elif isinstance(node, ast.If | ast.With | ast.ClassDef):
-            found |= imported(node.body) | imported(getattr(node, "orelse", []))
-    return found
+            packages |= imported(node.body) | imported(getattr(node, "orelse", []))
+    return packages
 
 
 def missing(source: str) -> set[str]:
@@ -48,8 +48,8 @@ def missing(source: str) -> set[str]:
 
 def test_files_import_what_the_command_for_tests_brings():
     files = {file.relative_to(ROOT).as_posix(): file for file in (ROOT / "tests").rglob("*.py")}
-    found = {name: missing(files[name].read_text("utf-8")) for name in set(files) - OF_RANKS}
-    assert {name: packages for name, packages in found.items() if packages} == {}, (
+    by_file = {name: missing(files[name].read_text("utf-8")) for name in set(files) - OF_RANKS}
+    assert {name: packages for name, packages in by_file.items() if packages} == {}, (
         'pip install ".[test]" does not bring these: use pytest.importorskip, with a reason'
     )
 

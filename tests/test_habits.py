@@ -90,9 +90,9 @@ def test_arrays_of_other_libraries(model, data):
 @pytest.mark.parametrize("name", ["relu2", "selu", "elu", "gelu_10", "swish", "gelu_fast"])
 def test_another_function_is_not_a_misspelt_one(name):
     words = f"^activation is '{name}'; expected one of 'relu'"
-    with pytest.raises(ValueError, match=words) as found:
+    with pytest.raises(ValueError, match=words) as caught:
         nf.EncoderConfig(activation=name)
-    assert "Did you mean" not in str(found.value)
+    assert "Did you mean" not in str(caught.value)
 
 
 def test_labels_of_minus_100_mark_nothing():
@@ -189,7 +189,7 @@ ORDERLESS = {
     "a set": lambda v: {*map(str, v)},
     "a frozenset": lambda v: frozenset(map(str, v)),
     "a mapping": lambda v: dict(enumerate(v)),
-    "keys": lambda v: {str(each): 0 for each in v}.keys(),
+    "keys": lambda v: {str(entry): 0 for entry in v}.keys(),
     "a chain of mappings": lambda v: ChainMap(dict(enumerate(v))),
     "hidden entries": lambda v: np.ma.masked_array(np.array(v), mask=np.array(v) == np.array(v)[0]),
 }
@@ -212,10 +212,12 @@ def test_what_has_no_order_is_no_list(where, what, tmp_path):
 def test_what_has_an_order_is_a_list(tmp_path, made):
     expected = texts(validation=(TEXTS, LABELS), sample_weight=WEIGHTS)
     validation = made(TEXTS), made(LABELS)
-    found = texts(made(TEXTS), made(LABELS), validation=validation, sample_weight=WEIGHTS)
-    np.testing.assert_array_equal(found.predict_proba(made(TEXTS)), expected.predict_proba(TEXTS))
-    assert str(found.evaluate(made(TEXTS), made(LABELS))) == str(expected.evaluate(TEXTS, LABELS))
-    found.report(made(TEXTS), made(LABELS), tmp_path / "r.html", samples=1)
+    classifier = texts(made(TEXTS), made(LABELS), validation=validation, sample_weight=WEIGHTS)
+    probabilities = classifier.predict_proba(made(TEXTS))
+    np.testing.assert_array_equal(probabilities, expected.predict_proba(TEXTS))
+    scores = classifier.evaluate(made(TEXTS), made(LABELS))
+    assert str(scores) == str(expected.evaluate(TEXTS, LABELS))
+    classifier.report(made(TEXTS), made(LABELS), tmp_path / "r.html", samples=1)
     translator().report(made(TEXTS[:2]), made(TEXTS[:2]), tmp_path / "pairs.html")
 
 

@@ -37,20 +37,20 @@ def name_of(file: Path) -> str:
 @cache
 def definitions(file: Path) -> dict[str, ast.AST]:
     """Return what a file defines: functions, classes, their methods, and names that it assigns."""
-    found: dict[str, ast.AST] = {}
+    nodes: dict[str, ast.AST] = {}
 
     def collect(body: list[ast.stmt], owner: str):
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                found[owner + node.name] = node
+                nodes[owner + node.name] = node
                 if isinstance(node, ast.ClassDef):
                     collect(node.body, f"{owner}{node.name}.")
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                found.update((owner + t.id, node) for t in targets if isinstance(t, ast.Name))
+                nodes.update((owner + t.id, node) for t in targets if isinstance(t, ast.Name))
 
     collect(ast.parse(file.read_text("utf-8")).body, "")
-    return found
+    return nodes
 
 
 TRAINING = sorted((ROOT / "npformer" / "training").glob("*.py"))
@@ -58,8 +58,8 @@ TRAINING = sorted((ROOT / "npformer" / "training").glob("*.py"))
 
 def make_for_training(kind: type[Node]) -> dict[str, Node]:
     """Return the functions or classes that `training` defines, by file and name."""
-    found = {f"{name_of(f)} {name}": n for f in TRAINING for name, n in definitions(f).items()}
-    return {name: node for name, node in found.items() if isinstance(node, kind)}
+    nodes = {f"{name_of(f)} {name}": n for f in TRAINING for name, n in definitions(f).items()}
+    return {name: node for name, node in nodes.items() if isinstance(node, kind)}
 
 
 def test_functions_of_training_fit_on_a_screen():
@@ -99,13 +99,12 @@ def test_questions_lead_to_their_answers():
         files = [name_of(file) for file in FILES if name in definitions(file)]
         return [file for file in files if folder_of(file) == folder]
 
-    answers = {found["question"]: found["file"] for found in QUESTIONS}
+    answers = {row["question"]: row["file"] for row in QUESTIONS}
     assert len(answers) == len(QUESTIONS), "a question is asked twice"
     assert len(answers) >= 20
     assert len(set(answers.values())) >= 18, "they lead into one room"
     defined = {
-        found["question"]: files_with(found["name"], folder_of(found["file"]))
-        for found in QUESTIONS
+        row["question"]: files_with(row["name"], folder_of(row["file"])) for row in QUESTIONS
     }
     assert {q: files for q, files in defined.items() if files != [answers[q]]} == {}
 

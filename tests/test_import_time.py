@@ -18,15 +18,15 @@ LATER += ["sklearn", "threadpoolctl", "torch", "tqdm"]
 def modules_after(code):
     """Return the modules that a fresh process has imported after some code."""
     code += "\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
-    assert done.stderr == ""
-    return set(json.loads(done.stdout))
+    assert process.stderr == ""
+    return set(json.loads(process.stdout))
 
 
 @pytest.fixture(scope="module", params=["npformer", "npformer.cli"])
@@ -41,8 +41,8 @@ def test_import_leaves_for_later(imported, package):
 
 
 def test_a_name_is_imported_when_it_is_used():
-    own = {name for name in modules_after("import npformer") if name.startswith("npformer.")}
-    assert own == {f"npformer.{name}" for name in ("distributed", "losses", "sklearn")}
+    modules = {name for name in modules_after("import npformer") if name.startswith("npformer.")}
+    assert modules == {f"npformer.{name}" for name in ("distributed", "losses", "sklearn")}
     assert "npformer.training.fit" in modules_after("import npformer as nf; nf.fit")
     assert "npformer.tasks.reports" in modules_after("from npformer import *; report")
 
@@ -84,8 +84,8 @@ assert values == sorted(values, reverse=True), values
 )
 def test_the_book_stands_by_itself(code):
     before = modules_after("import npformer")
-    used = {name for name in modules_after(code) - before if name.startswith("npformer.")}
-    rooms = {name.split(".")[1] for name in used}
+    modules = {name for name in modules_after(code) - before if name.startswith("npformer.")}
+    rooms = {name.split(".")[1] for name in modules}
     assert rooms >= {"core", "functional", "layers"}
     assert rooms <= BOOK
 

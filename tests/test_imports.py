@@ -86,7 +86,7 @@ def tree_of(file):
 
 def offenders(files, find):
     """Return what a rule finds in files, by their names, where it finds anything."""
-    return {name_of(file): found for file in files if (found := find(file))}
+    return {name_of(file): places for file in files if (places := find(file))}
 
 
 def floor_of(path):
@@ -97,13 +97,13 @@ def floor_of(path):
 @cache
 def imports_of(file):
     """Return the dotted names that a file imports, also inside functions."""
-    found = set()
+    names = set()
     for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= {f"{'.' * node.level}{node.module}.{alias.name}" for alias in node.names}
-    return found
+            names |= {f"{'.' * node.level}{node.module}.{alias.name}" for alias in node.names}
+    return names
 
 
 def floors_imported_by(file):
@@ -156,8 +156,8 @@ def test_device_neutral_files_name_no_array_library():
     libraries = {"numpy", "scipy", "cupy"}
 
     def named(file):
-        used = {node.id for node in ast.walk(tree_of(file)) if isinstance(node, ast.Name)}
-        return libraries_imported_by(file) & libraries | used & ({"np", "cp"} | libraries)
+        identifiers = {node.id for node in ast.walk(tree_of(file)) if isinstance(node, ast.Name)}
+        return libraries_imported_by(file) & libraries | identifiers & ({"np", "cp"} | libraries)
 
     assert offenders(device_neutral_files(), named) == {}
 
@@ -180,8 +180,8 @@ def words_of_the_engine(name, text):
     Its name allows for some: the convolution's kernel, attention's memory.
     """
 
-    def hidden(found):
-        return re.sub(r"[^\n]", " ", found.group())
+    def hidden(match):
+        return re.sub(r"[^\n]", " ", match.group())
 
     text = ABOUT_SIZES.sub(hidden, text)
     text = re.sub(r"\bstate_space_kernel(_backward)?\b", hidden, text)
@@ -191,8 +191,8 @@ def words_of_the_engine(name, text):
         text = re.sub(r"d?kernels?\b", hidden, text)
     if name == "mixers/general_attention.py":
         text = ABOUT_MEMORY.sub(hidden, text)
-    found = OF_THE_ENGINE.finditer(text)
-    return [(text.count("\n", 0, one.start()) + 1, one.group()) for one in found]
+    matches = OF_THE_ENGINE.finditer(text)
+    return [(text.count("\n", 0, match.start()) + 1, match.group()) for match in matches]
 
 
 def test_what_people_read_does_not_speak_of_the_engine():
@@ -252,12 +252,12 @@ def test_training_knows_no_class_of_models():
         nodes = list(ast.walk(tree_of(file)))
         names = {node.id for node in nodes if isinstance(node, ast.Name)}
         attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        asked = {  # getattr(model, "pool"), too
+        texts = {  # getattr(model, "pool"), too
             node.value
             for node in nodes
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         }
-        return (names | attributes | asked) & OF_ONE_MODEL
+        return (names | attributes | texts) & OF_ONE_MODEL
 
     assert offenders(KNOWS_NO_MODEL, named) == {}
 

@@ -90,17 +90,17 @@ def test_it_learns():
 
 
 def test_it_runs_the_passes_as_they_are_written(monkeypatch):
-    seen = []
+    shapes = []
     plain = nf.functional.softmax_backward
 
     def noted(dy, cache):
-        seen.append(dy.shape)
+        shapes.append(dy.shape)
         return plain(dy, cache)
 
     monkeypatch.setattr("npformer.functional.averaging.softmax_backward", noted)
     model = classifier()
     nf.train(model, vectors(), nf.Adam(model.parameters()), epochs=1, batch_size=N)
-    assert seen == [(N, 2, LENGTH, LENGTH)] * 2  # of two layers
+    assert shapes == [(N, 2, LENGTH, LENGTH)] * 2  # of two layers
 
 
 def test_wrong_data_is_refused_before_the_first_step():

@@ -88,12 +88,12 @@ def test_a_model_that_was_trained_with_masks_misses_one(tmp_path):
     model = model_of(vocab_size=None, n_features=3)
     nf.fit(model, (x, y, mask), epochs=1, progress=False)
     nf.save(model, tmp_path / "model.safetensors")
-    for each in (model, copy.deepcopy(model), nf.load(tmp_path / "model.safetensors")):
+    for same_model in (model, copy.deepcopy(model), nf.load(tmp_path / "model.safetensors")):
         with pytest.warns(UserWarning, match=MASK_MISSING):
-            each.predict(x)
+            same_model.predict(x)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            each.predict(x)
+            same_model.predict(x)
 
 
 def test_a_model_that_has_said_so_can_be_saved(tmp_path):

@@ -108,12 +108,12 @@ def test_a_second_backward_pass_gives_the_same_gradients(name, example):
 @searched(12)
 @given(example=EXAMPLES.filter(lambda example: example.comparable))
 def test_a_pair_in_float32_is_the_pair_in_float64(name, example):
-    found = {}
+    by_dtype = {}
     for dtype in ("float32", "float64"):
         y, cache = run(name, example, dtype)
-        found[dtype] = y, gradients_of(name, upstream(y.shape, example.seed, dtype), cache)
-    assert_alike((found["float32"][0],), (found["float64"][0],))
-    assert_alike(found["float32"][1], found["float64"][1])
+        by_dtype[dtype] = y, gradients_of(name, upstream(y.shape, example.seed, dtype), cache)
+    assert_alike((by_dtype["float32"][0],), (by_dtype["float64"][0],))
+    assert_alike(by_dtype["float32"][1], by_dtype["float64"][1])
 
 
 def softmax_of(example):
@@ -163,7 +163,7 @@ def test_layer_norm_gives_at_most_variance_1(example):
 
 def check_layer(make: Any, x32: np.ndarray, example: Example, comparable: Any = None) -> None:
     """Check of a layer in training mode what is checked of a pair above."""
-    found = {}
+    by_dtype = {}
     for dtype in ("float32", "float64"):
         layer = make({"seed": example.seed, "dtype": dtype})
         x = x32.astype(dtype) if x32.dtype.kind == "f" else x32
@@ -192,10 +192,10 @@ def check_layer(make: Any, x32: np.ndarray, example: Example, comparable: Any = 
         else:
             assert dx is None
             dx = np.zeros(1)
-        found[dtype] = y, (dx, gradients.flat)
+        by_dtype[dtype] = y, (dx, gradients.flat)
     if example.comparable if comparable is None else comparable:
-        assert_alike((found["float32"][0],), (found["float64"][0],))
-        assert_alike(found["float32"][1], found["float64"][1])
+        assert_alike((by_dtype["float32"][0],), (by_dtype["float64"][0],))
+        assert_alike(by_dtype["float32"][1], by_dtype["float64"][1])
 
 
 CONFIGS = st.fixed_dictionaries(
@@ -277,5 +277,5 @@ def test_what_padding_holds_changes_no_prediction(example, chosen):
     model = nf.SequenceClassifier(config_of(example, chosen), 3, n_features=example.others)
     x = vectors(example, example.others)
     other = np.where(example.mask[..., None], x, np.float32(np.nan))
-    found, expected = (model.predict_probabilities(a, example.mask) for a in (other, x))
-    np.testing.assert_array_equal(found, expected)
+    probabilities, expected = (model.predict_probabilities(a, example.mask) for a in (other, x))
+    np.testing.assert_array_equal(probabilities, expected)

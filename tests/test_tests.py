@@ -52,27 +52,27 @@ def sometimes_empty(iterated: ast.expr) -> bool:
 
 def own_nodes(statements: list[ast.stmt], everywhere: bool = False) -> list[ast.AST]:
     """Return the nodes that run whenever these statements do, or all of the same function."""
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     waiting: list[ast.AST] = list(statements)
     while waiting:
         node = waiting.pop()
         if isinstance(node, NESTED):
             continue
-        found.append(node)
+        nodes.append(node)
         if everywhere:
             waiting += ast.iter_child_nodes(node)
         elif isinstance(node, ast.If):
-            both = [own_nodes(part) for part in (node.body, node.orelse)]
+            branches = [own_nodes(branch) for branch in (node.body, node.orelse)]
             waiting.append(node.test)
-            if all(any(is_check(each, helpers()) for each in part) for part in both):
-                found += both[0]
+            if all(any(is_check(inner, helpers()) for inner in branch) for branch in branches):
+                nodes += branches[0]
         elif isinstance(node, ast.For):
             waiting += [node.iter, *([] if sometimes_empty(node.iter) else node.body)]
         elif isinstance(node, ast.Try):
             waiting += [*node.body, *node.finalbody]
         else:
             waiting += ast.iter_child_nodes(node)
-    return found
+    return nodes
 
 
 @cache
@@ -84,22 +84,22 @@ def helpers() -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("test_")
     ]
-    found: set[str] = set()
+    checking: set[str] = set()
     while more := {
         name
         for name, nodes in functions
-        if name not in found and any(is_check(node, found) for node in nodes)
+        if name not in checking and any(is_check(node, checking) for node in nodes)
     }:
-        found |= more
-    return found
+        checking |= more
+    return checking
 
 
 @cache
 def all_tests() -> dict[str, ast.FunctionDef]:
     nodes = [(name, node) for name, tree in trees().items() for node in tree.body]
     functions = [(name, node) for name, node in nodes if isinstance(node, ast.FunctionDef)]
-    found = {f"{name}::{node.name}": node for name, node in functions}
-    return {name: node for name, node in found.items() if "::test_" in name}
+    functions_by_name = {f"{name}::{node.name}": node for name, node in functions}
+    return {name: node for name, node in functions_by_name.items() if "::test_" in name}
 
 
 def test_no_test_ends_before_it_has_checked_anything() -> None:

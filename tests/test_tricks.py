@@ -135,7 +135,7 @@ def pairs(table):
 
 @pytest.mark.parametrize(("kind", "source"), pairs(FOUND))
 def test_a_trick_is_found_once(kind, source):
-    assert [found for _, found in tricks.tricks(source)] == [kind]
+    assert [kind_of_trick for _, kind_of_trick in tricks.tricks(source)] == [kind]
 
 
 @pytest.mark.parametrize(("kind", "source"), pairs(NOT_FOUND))

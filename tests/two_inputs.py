@@ -30,23 +30,23 @@ class CrossAttention(nf.TwoInputLayer):
     """Each token of x takes from the tokens of a memory; at x's own padding y is 0."""
 
     def __init__(self, d, d_memory, *, seed=0, dtype="float64"):
-        made = {"seed": generators.from_seed(seed), "dtype": dtype}
-        self.query = Linear(d, d, **made)
-        self.key = Linear(d_memory, d, **made)
-        self.value = Linear(d_memory, d, **made)
+        rng = generators.from_seed(seed)
+        self.query = Linear(d, d, seed=rng, dtype=dtype)
+        self.key = Linear(d_memory, d, seed=rng, dtype=dtype)
+        self.value = Linear(d_memory, d, seed=rng, dtype=dtype)
 
     def forward(self, x, memory, context):
         q, q_cache = self.query.forward(x, context)
         k, k_cache = self.key.forward(memory, context.for_memory())
         v, v_cache = self.value.forward(memory, context.for_memory())
-        seen = None if context.memory_mask is None else context.memory_mask[:, None, :]
-        y, cache = F.scaled_dot_product_attention(q, k, v, seen)
-        kept = 1.0 if context.mask is None else context.mask[..., None]
-        return y * kept, (q_cache, k_cache, v_cache, cache, kept)
+        key_mask = None if context.memory_mask is None else context.memory_mask[:, None, :]
+        y, cache = F.scaled_dot_product_attention(q, k, v, key_mask)
+        is_token = 1.0 if context.mask is None else context.mask[..., None]
+        return y * is_token, (q_cache, k_cache, v_cache, cache, is_token)
 
     def backward(self, dy, cache, gradients):
-        q_cache, k_cache, v_cache, cache, kept = cache
-        dq, dk, dv = F.scaled_dot_product_attention_backward(dy * kept, cache)
+        q_cache, k_cache, v_cache, cache, is_token = cache
+        dq, dk, dv = F.scaled_dot_product_attention_backward(dy * is_token, cache)
         dmemory = self.value.backward(dv, v_cache, gradients)
         dmemory = dmemory + self.key.backward(dk, k_cache, gradients)
         return self.query.backward(dq, q_cache, gradients), dmemory

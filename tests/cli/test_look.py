@@ -71,20 +71,20 @@ def test_the_split_can_be_chosen(trained, looked):
     assert "may have seen" not in page.text
 
 
-@pytest.mark.parametrize("task", [name for name, each in RECIPES.items() if each.tokens])
+@pytest.mark.parametrize("task", [name for name, recipe in RECIPES.items() if recipe.tokens])
 def test_names_of_tokens_fit_the_task(task):
     dataset = RECIPES[task].load("generated", 0)
     tokens, classes = RECIPES[task].tokens, RECIPES[task].classes
     assert (len(tokens), len(classes)) == (dataset.vocab_size, dataset.n_classes)
     x, y = (array[0] for array in dataset.test)
-    named = [tokens[i] for i in x]
+    names = [tokens[i] for i in x]
     if task == "reverse":
-        assert named[::-1] == [classes[i] for i in y]
+        assert names[::-1] == [classes[i] for i in y]
     elif task == "pointer":
-        assert named[int(named[-1].removeprefix("@"))] == classes[y[-1]]
+        assert names[int(names[-1].removeprefix("@"))] == classes[y[-1]]
     else:
-        pairs = dict(pair.split("=") for pair in named[:8])
-        assert [pairs[q.removesuffix("?")] for q in named[8:]] == [classes[i] for i in y[8:]]
+        pairs = dict(pair.split("=") for pair in names[:8])
+        assert [pairs[q.removesuffix("?")] for q in names[8:]] == [classes[i] for i in y[8:]]
 
 
 @pytest.mark.parametrize("task", ["pointer", "majority"])

@@ -21,8 +21,8 @@ def commands(page):
     """Return the npformer commands in a page's blocks of shell commands."""
     joined = "\n".join(BLOCK.findall((ROOT / page).read_text("utf-8"))).replace("\\\n", " ")
     lines = [line.split(" # ")[0] for line in joined.splitlines()]
-    found = [match for line in lines for match in re.findall(r"npformer [a-z].*?(?= && |$)", line)]
-    return [line for line in found if not line.startswith("npformer COMMAND")]
+    calls = [call for line in lines for call in re.findall(r"npformer [a-z].*?(?= && |$)", line)]
+    return [call for call in calls if not call.startswith("npformer COMMAND")]
 
 
 def words(line):

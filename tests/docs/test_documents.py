@@ -32,8 +32,8 @@ def test_the_end_of_a_name_tells_the_language(page, language):
 # The glossary -------------------------------------------------------------------------------------
 TEXT = (DOCS / "glossary.md").read_text("utf-8")
 ENTRIES = {
-    found[1]: found[2]
-    for found in re.finditer(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    match[1]: match[2]
+    for match in re.finditer(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", TEXT, re.MULTILINE | re.DOTALL)
 }
 LINK = re.compile(r"\[[^\]]+\]\(([^)]+)\)")
 

@@ -17,11 +17,11 @@ FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(?!\s)([^$]+?)(?<!\s)\$", re.DOTALL)
 
 def formulas():
     """Return (TeX, whether it is displayed) of all pages, each once, with a page it stands on."""
-    found = {}
+    pages = {}
     for page in sorted(DOCS.rglob("*.md")):
-        for each in FORMULA.finditer(CODE.sub("", page.read_text("utf-8"))):
-            found.setdefault((each[1] or each[2], each[1] is not None), page.name)
-    return found
+        for match in FORMULA.finditer(CODE.sub("", page.read_text("utf-8"))):
+            pages.setdefault((match[1] or match[2], match[1] is not None), page.name)
+    return pages
 
 
 FOUND = formulas()
@@ -35,11 +35,11 @@ def test_the_pages_have_formulas():
 @pytest.mark.slow
 def test_no_formula_of_a_page_is_wider_than_a_telephone():
     wide = {
-        (page, latex): round(piece.width, 1)
+        (page, latex): round(fragment.width, 1)
         for (latex, display), page in FOUND.items()
         if display or len(latex) > 30  # to set the short ones as well would take half a minute
-        for piece in pieces(latex, display)
-        if piece.width > 1.1 * LINE  # a tenth smaller can still be read
+        for fragment in pieces(latex, display)
+        if fragment.width > 1.1 * LINE  # a tenth smaller can still be read
     }
     assert wide == {}, "break it by hand, or write less into one line"
 
@@ -48,7 +48,7 @@ WIDE = r"\mu = \frac{1}{d}\sum_i x_i, \qquad s = \sqrt{\sigma^2 + \epsilon} = (a
 
 
 def test_a_wide_formula_may_be_broken_at_relations_or_wide_spaces():
-    assert [piece.gap for piece in pieces(WIDE, True)] == [0.0, 0.33, 2.0, 0.33, 0.33]
+    assert [fragment.gap for fragment in pieces(WIDE, True)] == [0.0, 0.33, 2.0, 0.33, 0.33]
     assert html(WIDE, True, set()).count("<wbr>") == 3
 
 
@@ -93,8 +93,8 @@ def test_a_formula_has_the_colour_of_the_text():
 
 
 def test_a_page_holds_the_outline_of_a_glyph_once():
-    seen = set()
-    first, second = html("x + x", False, seen), html("x", False, seen)
+    outlines = set()
+    first, second = html("x + x", False, outlines), html("x", False, outlines)
     (name,) = re.findall(r'<use href="#(g\w+)"', second)
     assert first.count(f'<path id="{name}"') == 1
     assert first.count(f'href="#{name}"') == 2

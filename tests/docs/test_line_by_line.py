@@ -16,10 +16,10 @@ from tests.pairs import FUNCTIONS, NAMES
 
 def test_the_lines_of_softmax_make_the_numbers_of_the_chapter():
     inputs, options, dy = line_by_line.example("softmax")
-    (y, cache), made = line_by_line.traced(F.softmax, *inputs, **options)
+    (y, cache), values = line_by_line.traced(F.softmax, *inputs, **options)
     np.testing.assert_allclose(y, [[0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
     lines = {c.split(" = ")[0]: first for first, _, _, c in line_by_line.statements(F.softmax)}
-    np.testing.assert_allclose(made[lines["total"]]["total"], [[2.0], [2.0]])
+    np.testing.assert_allclose(values[lines["total"]]["total"], [[2.0], [2.0]])
     text = line_by_line.page("softmax")
     assert "changes nothing in y / total, and nothing can overflow" in text
     assert "[[0.25 0.5  0.25]" in text
@@ -35,9 +35,11 @@ def test_a_page_has_every_line_of_a_pair(name):
     for function in (FUNCTIONS[name], FUNCTIONS[f"{name}_backward"]):
         rows = [*line_by_line.statements(function)]
         assert all(line_by_line.escape(code) in text for *_, code in rows)
-        said = [comments or line_by_line.said_of(code) for *_, comments, code in rows]
-        assert sum(map(bool, said)) > 0.55 * len(said)
-        assert all(line_by_line.escape(each) in text for one in said for each in one.splitlines())
+        explanations = [comments or line_by_line.said_of(code) for *_, comments, code in rows]
+        assert sum(map(bool, explanations)) > 0.55 * len(explanations)
+        for explanation in explanations:
+            for line in explanation.splitlines():
+                assert line_by_line.escape(line) in text
     assert text.count("class='numbers'") >= 2
     assert re.search(r"## The same in PyTorch.*```python\nimport.+```", text, re.DOTALL)
 
@@ -75,6 +77,6 @@ def test_a_difference_from_pytorch_is_noticed():
 
 
 def test_chapters_lead_to_the_pairs_that_they_quote():
-    found = line_by_line.chapters()
-    assert found["softmax"] == ["softmax"]
-    assert len(found) > 12
+    pairs_by_chapter = line_by_line.chapters()
+    assert pairs_by_chapter["softmax"] == ["softmax"]
+    assert len(pairs_by_chapter) > 12

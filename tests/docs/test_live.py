@@ -52,7 +52,7 @@ def layer_norm(x, gamma, beta):
 
 def rms_norm(x, gamma):
     x = np.array(x)
-    y, n = (F.rms_norm(x, np.array(each))[0] for each in (gamma, [1.0, 1.0, 1.0]))
+    y, n = (F.rms_norm(x, np.array(scale))[0] for scale in (gamma, [1.0, 1.0, 1.0]))
     return {"r": np.sqrt((x * x).mean() + 1e-5), "n": n, "y": y}
 
 
@@ -88,11 +88,11 @@ def attention(token, q, mask, dy):
     value = np.array([[1.0, 0.0], [0.0, 4.0], [2.0, 2.0], [4.0, 1.0]])
     scores, _ = F.attention_scores(query, key)
     padding = {"mask": np.arange(4)[None, :] < 3}
-    given = {"causal": {"causal": True}, "token 3 is padding": padding}.get(mask, {})
-    weights, _ = F.averaging_weights(scores, **given)
-    y, cache = F.scaled_dot_product_attention(query, key, value, **given)
+    masking = {"causal": {"causal": True}, "token 3 is padding": padding}.get(mask, {})
+    weights, _ = F.averaging_weights(scores, **masking)
+    y, cache = F.scaled_dot_product_attention(query, key, value, **masking)
     dQ, dK, dV = F.scaled_dot_product_attention_backward(dY, cache)
-    dS, _ = F.average_backward(dY, F.average(scores, value, **given)[1])
+    dS, _ = F.average_backward(dY, F.average(scores, value, **masking)[1])
     S = np.where(weights > 0.0, scores, -np.inf)
     return {
         "Q": query,
@@ -176,12 +176,12 @@ def page(browser, tmp_path_factory):
 
 def settings(figure):
     """Return what the controls of a picture are set to."""
-    found = {}
+    values_of = {}
     controls = """figure => [...figure.querySelectorAll("input, select")].map(
         (e) => [e.dataset.name, e.type === "range" ? e.valueAsNumber : e.value])"""
     for name, value in figure.evaluate(controls):
-        found.setdefault(name, []).append(float(value) if isinstance(value, int) else value)
-    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
+        values_of.setdefault(name, []).append(float(value) if isinstance(value, int) else value)
+    return {name: values if len(values) > 1 else values[0] for name, values in values_of.items()}
 
 
 def shown(figure):
@@ -194,8 +194,8 @@ def shown(figure):
 
 def agrees(numbers, expected):
     for name, value in expected.items():
-        wanted = np.atleast_2d(np.asarray(value, dtype="float64"))
-        np.testing.assert_allclose(numbers[name], wanted, rtol=1e-9, atol=1e-9, err_msg=name)
+        values = np.atleast_2d(np.asarray(value, dtype="float64"))
+        np.testing.assert_allclose(numbers[name], values, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 def move(figure, turn):

@@ -75,8 +75,8 @@ def test_the_small_one_is_lit_where_the_chapter_stands(chapter):
 
 @pytest.mark.parametrize(("one", "other"), [p for p in pairwise(ORDER) if p[0] in CHAPTERS])
 def test_a_chapter_leads_to_the_next_one(one, other):
-    found = re.findall(r"^- Next: \[[^\]]+\]\((\w+)\.md\)", text_of(one), re.MULTILINE)
-    assert found == [other]
+    next_chapters = re.findall(r"^- Next: \[[^\]]+\]\((\w+)\.md\)", text_of(one), re.MULTILINE)
+    assert next_chapters == [other]
 
 
 def test_the_first_page_lists_the_chapters_in_their_order():
@@ -87,8 +87,8 @@ def test_the_first_page_lists_the_chapters_in_their_order():
 @pytest.mark.parametrize("chapter", THERE)
 def test_a_chapter_needs_only_chapters_before_it(chapter):
     needs = re.findall(r"(?:You need|hapter\suses) .*?\n\n", text_of(chapter), re.DOTALL)
-    for needed in re.findall(r"\]\((\w+)\.md", "".join(needs)):
-        assert ORDER.index(needed) < ORDER.index(chapter), needed
+    for earlier in re.findall(r"\]\((\w+)\.md", "".join(needs)):
+        assert ORDER.index(earlier) < ORDER.index(chapter), earlier
 
 
 @pytest.fixture(scope="module")

@@ -19,13 +19,13 @@ CHAPTERS = sorted(page.stem for page in (DOCS / "chapters").glob("*.md"))
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_is_a_valid_notebook(chapter):
     text = (DOCS / "chapters" / f"{chapter}.md").read_text("utf-8")
-    made = json.loads(notebook(text))
-    nbformat.validate(made)
-    cells = ["".join(cell["source"]) for cell in made["cells"]]
+    document = json.loads(notebook(text))
+    nbformat.validate(document)
+    cells = ["".join(cell["source"]) for cell in document["cells"]]
     assert cells[0].startswith(text.splitlines()[0])
     assert not any("<!--" in cell or "](../" in cell for cell in cells)
-    code = [cell for cell in made["cells"] if cell["cell_type"] == "code"]
-    blocks = [found["code"].strip() for found in BLOCK.finditer(text) if not found["source"]]
+    code = [cell for cell in document["cells"] if cell["cell_type"] == "code"]
+    blocks = [match["code"].strip() for match in BLOCK.finditer(text) if not match["source"]]
     assert ["".join(cell["source"]).strip() for cell in code] == blocks  # which test_pasted runs
 
 

@@ -19,12 +19,12 @@ from tests.needs import NEEDS
 TEXTS = {page.relative_to(DOCS).as_posix(): page.read_text("utf-8") for page in pages()}
 TEXTS["README.md"] = (ROOT / "README.md").read_text("utf-8").replace("epochs=20", "epochs=2")
 FOUND = {name: [*BLOCK.finditer(text)] for name, text in TEXTS.items()}
-OWN = {name: [each for each in found if not each["source"]] for name, found in FOUND.items()}
+OWN = {name: [block for block in matches if not block["source"]] for name, matches in FOUND.items()}
 QUOTED = [
-    pytest.param(each, id=f"{name}-{each['names']}")
-    for name, found in FOUND.items()
-    for each in found
-    if each["source"]
+    pytest.param(block, id=f"{name}-{block['names']}")
+    for name, matches in FOUND.items()
+    for block in matches
+    if block["source"]
 ]
 LONG = [
     "chapters/decoder.md",
@@ -67,23 +67,23 @@ def test_a_quotation_runs_alone(quoted):
 @pytest.mark.parametrize("name", ALONE)
 def test_a_block_prints_what_the_page_shows_with_what_its_button_copies(name):
     blocks = OWN[name]
-    chains = [[*above, k] for k, above in enumerate(needed([each["code"] for each in blocks]))]
+    chains = [[*above, k] for k, above in enumerate(needed([block["code"] for block in blocks]))]
     chains = [chain for chain in chains if not any(lacks(blocks[k]) for k in chain)]
     for chain in chains:
         if any(chain == longer[: len(chain)] for longer in chains if longer is not chain):
             continue  # these blocks run as the beginning of more
         steps = "".join(f"```python\n{blocks[k]['code']}```\n\n- {k}\n" for k in chain)
-        found = BLOCK.findall(site_pages.rewritten(steps, f"{name}, blocks {chain}"))
+        matches = BLOCK.findall(site_pages.rewritten(steps, f"{name}, blocks {chain}"))
         wrong = [
             chain[:n]
-            for n, (k, (*_, printed)) in enumerate(zip(chain, found, strict=True), 1)
+            for n, (k, (*_, printed)) in enumerate(zip(chain, matches, strict=True), 1)
             if chain[:n] in chains and not same(printed, blocks[k]["printed"] or "")
         ]
         assert wrong == [] or name == "README.md"
 
 
 def test_each_name_in_a_block_is_made_by_what_its_button_copies():
-    above = [needed([each["code"] for each in blocks]) for blocks in OWN.values()]  # or it raises
+    above = [needed([block["code"] for block in blocks]) for blocks in OWN.values()]  # or it raises
     assert sum(map(len, above)) > 400
 
 
@@ -100,8 +100,8 @@ def test_only_code_that_runs_is_offered_to_be_copied():
     """A fence of `py` is an excerpt."""
     conf = (DOCS / "conf.py").read_text("utf-8")
     assert re.search(r"copybutton_selector.* in \((.*?)\)", conf)[1] == '"python", "Python", "sh"'
-    found = {kind for text in TEXTS.values() for kind in re.findall(r"^ *```(\w.*)$", text, re.M)}
-    assert {kind.partition(" needs=")[0] for kind in found} <= {"python", "py", "sh", "text", "csv"}
+    kinds = {kind for text in TEXTS.values() for kind in re.findall(r"^ *```(\w.*)$", text, re.M)}
+    assert {kind.partition(" needs=")[0] for kind in kinds} <= {"python", "py", "sh", "text", "csv"}
 
 
 CONF = """
@@ -129,7 +129,7 @@ def test_each_button_of_a_page_copies_what_was_tested(browser, tmp_path):
     page.goto((out / "index.html").as_uri())
     for button in page.query_selector_all(".highlight-python .copybtn"):
         button.dispatch_event("click")
-    found = [each.strip() for each in page.evaluate("copied")]
+    copies = [block.strip() for block in page.evaluate("copied")]
     page.close()
-    alone = [each["code"].strip() for each in FOUND[name] if each["source"]]
-    assert sorted(found) == sorted([*alone, *copied([each["code"] for each in OWN[name]])])
+    alone = [block["code"].strip() for block in FOUND[name] if block["source"]]
+    assert sorted(copies) == sorted([*alone, *copied([block["code"] for block in OWN[name]])])

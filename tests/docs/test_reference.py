@@ -19,7 +19,7 @@ from docs.site.reference import PARTS, _index, add_sources, modules
 from docs.site.search import PUBLIC, texts
 from npformer.training.batches import Task
 
-DOCUMENTED = [module for _, _, parts in PARTS.values() for module in modules(parts)]
+DOCUMENTED = [module for _, _, rooms in PARTS.values() for module in modules(rooms)]
 
 CONF = """
 import sys
@@ -165,19 +165,22 @@ def test_an_excerpt_is_that_of_an_entry(page):
 
 
 def test_every_module_leads_to_a_page_about_it():
-    found = {module: pages_of(module) for module in DOCUMENTED}
-    assert {module for module, pages in found.items() if not pages} == {
+    pages_by_module = {module: pages_of(module) for module in DOCUMENTED}
+    assert {module for module, pages in pages_by_module.items() if not pages} == {
         "npformer.functional.broadcasting",
         "npformer.core.out_of_memory",
     }
-    assert all((DOCS / f"{page}.md").is_file() for pages in found.values() for page in pages)
+    for pages in pages_by_module.values():
+        assert all((DOCS / f"{page}.md").is_file() for page in pages)
 
 
 def test_the_table_of_pages_names_modules_that_are_described():
-    shown = [f"{each}." for each in ("npformer.training.distributed", *DOCUMENTED)]
+    shown = [f"{module}." for module in ("npformer.training.distributed", *DOCUMENTED)]
     for names in PAGES.values():
         for name in names.split():
-            assert any(each.startswith(f"npformer.{name}.") for each in shown), name
+            assert any(
+                name_of_module.startswith(f"npformer.{name}.") for name_of_module in shown
+            ), name
 
 
 def test_the_nearest_page_comes_first():

@@ -125,13 +125,13 @@ def results(page, site, query):
 
 def test_each_query_finds_its_page_first(site, browser):
     page, wrong = browser.new_page(), {}
-    for query, wanted in FIRST.items():
-        found = [
+    for query, expected in FIRST.items():
+        links = [
             link.get_attribute("href")
             for link in results(page, site, query).locator("> a").all()[:3]
         ]
-        if not found[0].startswith(f"{wanted}.html"):
-            wrong[query] = found
+        if not links[0].startswith(f"{expected}.html"):
+            wrong[query] = links
     page.close()
     assert len(FIRST) >= 60
     assert wrong == {}
@@ -159,20 +159,21 @@ def test_a_section_is_called_by_its_heading(titles):
 
 def test_an_excerpt_cuts_no_word(site, browser):
     page = browser.new_page()
-    for query, wanted in EXCERPTS.items():
-        found = results(page, site, query)
-        first = found.first
-        said = first.locator("p.context").text_content()
+    for query, beginning in EXCERPTS.items():
+        results_of_query = results(page, site, query)
+        first = results_of_query.first
+        excerpt = first.locator("p.context").text_content()
         address = first.locator("a").get_attribute("href").partition("#")[0]
-        if wanted is not None:
-            assert said.startswith(wanted)
+        if beginning is not None:
+            assert excerpt.startswith(beginning)
             if "fit" in query:  # one result, and called by its name
-                assert found.get_by_text("npformer.training.fit.fit", exact=True).count() == 1
+                named = results_of_query.get_by_text("npformer.training.fit.fit", exact=True)
+                assert named.count() == 1
             continue
-        whole = re.sub("<[^>]+>", " ", (site / address).read_text("utf-8")).split()
-        words = said.removeprefix("... ").removesuffix("\u00a0...").split()
-        assert words[0] in whole
-        assert words[-1] in whole
+        words_of_page = re.sub("<[^>]+>", " ", (site / address).read_text("utf-8")).split()
+        words = excerpt.removeprefix("... ").removesuffix("\u00a0...").split()
+        assert words[0] in words_of_page
+        assert words[-1] in words_of_page
     page.close()
 
 
@@ -183,17 +184,17 @@ def dead_links(site):
         page: {unescape(name) for name in re.findall(r'\s(?:id|name)="([^"]+)"', text)}
         for page, text in pages.items()
     }
-    found = []
+    dead = []
     for page, text in pages.items():
         for link in sorted(set(re.findall(r'\s(?:href|src)="([^"]*)"', text))):
-            parts = urlsplit(unescape(link))
-            if parts.scheme or parts.netloc:
+            address = urlsplit(unescape(link))
+            if address.scheme or address.netloc:
                 continue
-            there = (page.parent / unquote(parts.path)).resolve() if parts.path else page
-            known = places.get(there, {unquote(parts.fragment)})
-            if not there.exists() or (parts.fragment and unquote(parts.fragment) not in known):
-                found.append((page.relative_to(site.resolve()).as_posix(), link))
-    return found
+            there = (page.parent / unquote(address.path)).resolve() if address.path else page
+            known = places.get(there, {unquote(address.fragment)})
+            if not there.exists() or (address.fragment and unquote(address.fragment) not in known):
+                dead.append((page.relative_to(site.resolve()).as_posix(), link))
+    return dead
 
 
 def test_no_link_of_the_site_is_dead(site, tmp_path):

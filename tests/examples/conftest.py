@@ -21,14 +21,14 @@ def example(name):
 
 def pairs(of_example, of_model, name_in_npformer):
     """Yield the full name in npformer of each array of an example; none may be left over."""
-    seen = set()
+    full_names = set()
     for name, arrays in of_example.items():
         layer = name_in_npformer(name)
         names = [n for n in of_model if n.rpartition(".")[0] == layer]
         for full, array in zip(names, arrays, strict=True):
-            seen.add(full)
+            full_names.add(full)
             yield full, array
-    assert seen == set(of_model)
+    assert full_names == set(of_model)
 
 
 def moved(weights, rng, by):
@@ -61,8 +61,11 @@ def one_percent_off(backward):
     """Return a backward pass whose first gradient is wrong."""
 
     def wrong(*arguments):
-        found = backward(*arguments)
-        return (1.01 * found[0], *found[1:]) if isinstance(found, tuple) else 1.01 * found
+        gradients = backward(*arguments)
+        if not isinstance(gradients, tuple):
+            return 1.01 * gradients
+        first, *later = gradients
+        return (1.01 * first, *later)
 
     return wrong
 
@@ -78,5 +81,5 @@ def assert_check_notices(pair, module, weights, batch, n_heads, monkeypatch):
 def imported_by(text):
     """Return the modules that a text imports."""
     nodes = list(ast.walk(ast.parse(text)))
-    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return found | {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return modules | {node.module for node in nodes if isinstance(node, ast.ImportFrom)}

@@ -34,10 +34,10 @@ def name_in_npformer(name):
     tables = {"table": "embed.tokens", "positions": "embed.positions"}
     if not name.startswith("block "):
         return tables.get(name, f"encoder.{name}")
-    _, number, part = name.split(" ")
+    _, number, layer = name.split(" ")
     within = {"expand": "feed_forward.", "contract": "feed_forward."}
     within |= dict.fromkeys(("query", "key", "value", "output"), "mixer.")
-    return f"encoder.blocks.{number}.{within.get(part, '')}{part}"
+    return f"encoder.blocks.{number}.{within.get(layer, '')}{layer}"
 
 
 @pytest.fixture
@@ -73,9 +73,9 @@ def test_it_writes_what_npformer_writes(weights, model, cache):
 
 def test_a_cache_changes_no_character(weights):
     drawn = partial(gpt.write, weights, [3, 1], 30, H)
-    both = [list(drawn(np.random.default_rng(0), cache)) for cache in (True, False)]
-    assert both[0] == both[1]
-    assert len(set(both[0])) > 3
+    texts = [list(drawn(np.random.default_rng(0), cache)) for cache in (True, False)]
+    assert texts[0] == texts[1]
+    assert len(set(texts[0])) > 3
 
 
 @pytest.mark.parametrize("pair", ["linear", "layer_norm", "gelu", "attention"])
@@ -100,7 +100,7 @@ def test_it_learns_to_go_on_with_a_text(capsys):
     error, last = capsys.readouterr().out.splitlines()
     assert float(error.removeprefix("largest error of a gradient: ")) < 1e-8
     assert float(last.split()[3]) < 0.3
-    prompt = [characters.index(each) for each in text[:20]]
+    prompt = [characters.index(character) for character in text[:20]]
     written = gpt.write(weights, prompt, 23, 4)
     assert "".join(characters[token] for token in written) == text[20:43]
 

@@ -21,21 +21,22 @@ def test_gradients_are_those_of_the_model_bit_for_bit(n_layers, n_heads, dtype):
     model = nf.SequenceClassifier(config, n_classes=10, n_features=8, seed=1, dtype=dtype)
     x, y = (a[:7] for a in nf.data.digits(dtype=dtype).train)
     p = by_hand.by_layer(model.parameters())
-    loss, found = by_hand.loss_and_gradients_by_hand(p, x, y, n_layers, n_heads)
+    loss, gradients_by_hand = by_hand.loss_and_gradients_by_hand(p, x, y, n_layers, n_heads)
     with nf.use_kernels(False):
         loss_of_model, gradients = model.loss_and_gradients(x, y)
     assert float(loss) == loss_of_model
     expected = by_hand.by_layer(gradients)
-    assert set(found) == set(expected)
+    assert set(gradients_by_hand) == set(expected)
     for name in expected:
-        for mine, theirs in zip(found[name], expected[name], strict=True):
+        for mine, theirs in zip(gradients_by_hand[name], expected[name], strict=True):
             assert mine.dtype == dtype
             np.testing.assert_array_equal(mine, theirs, err_msg=name)
 
 
 def test_adam_by_hand_is_adam_up_to_the_order_of_its_products():
     model, x, y = by_hand.build()
-    p = {n: [a.copy() for a in each] for n, each in by_hand.by_layer(model.parameters()).items()}
+    weights = by_hand.by_layer(model.parameters())
+    p = {name: [a.copy() for a in arrays] for name, arrays in weights.items()}
     m = {name: [np.zeros_like(a) for a in arrays] for name, arrays in p.items()}
     v = {name: [np.zeros_like(a) for a in arrays] for name, arrays in p.items()}
     optimizer = nf.Adam(model.parameters())
@@ -49,7 +50,7 @@ def test_adam_by_hand_is_adam_up_to_the_order_of_its_products():
 
 def test_the_step_is_about_60_lines():
     step = [by_hand.loss_and_gradients_by_hand, by_hand.adam_by_hand]
-    assert sum(len(inspect.getsource(part).splitlines()) for part in step) <= 62
+    assert sum(len(inspect.getsource(function).splitlines()) for function in step) <= 62
 
 
 @pytest.fixture

@@ -36,9 +36,9 @@ def name_in_npformer(name):
     tables = {"source": "source.tokens", "target": "target.tokens", "output": "output"}
     if name in tables:
         return tables[name]
-    side, number, *parts = name.split(" ")
-    within = ["feed_forward"] if parts[0] in ("expand", "contract") else []
-    return ".".join([f"{side}.blocks.{number}", *within, *parts])
+    side, number, *layers = name.split(" ")
+    within = ["feed_forward"] if layers[0] in ("expand", "contract") else []
+    return ".".join([f"{side}.blocks.{number}", *within, *layers])
 
 
 @pytest.fixture
@@ -138,10 +138,10 @@ def test_it_says_numbers_that_it_has_not_seen(capsys):
         translator.main()
     error, *steps = capsys.readouterr().out.splitlines()
     assert float(error.removeprefix("largest error of a gradient: ")) < 1e-8
-    said = next(line for line in steps if line.endswith("are right"))
-    right, _, asked = said.split()[:3]
-    assert int(right) >= 0.95 * int(asked)
-    at = steps.index(said)
+    last_line = next(line for line in steps if line.endswith("are right"))
+    right, _, total = last_line.split()[:3]
+    assert int(right) >= 0.95 * int(total)
+    at = steps.index(last_line)
     shown = int(steps[at + 1].replace(" ", ""))  # its digits, and below them a row for each word
     rows = [line.split()[0] for line in steps[at + 2 :]]
     assert rows == [*translator.in_words(shown), "<end>"]

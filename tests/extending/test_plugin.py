@@ -113,11 +113,11 @@ def test_a_model_is_the_same_after_loading(small_model, part, token_batch, tmp_p
 
 
 def test_it_learns_the_digits():
-    part, data = PARTS["all of it"], nf.data.digits("stratified")
-    parts = (data.train, data.validation, data.test)
-    train, validation, test = [(x.astype("float32"), y) for x, y in parts]
-    fields = {n: v for n, v in part.items() if n not in ("pooling", "output")}
-    arguments = {n: part[n] for n in ("pooling", "output") if n in part}
+    options, data = PARTS["all of it"], nf.data.digits("stratified")
+    splits = (data.train, data.validation, data.test)
+    train, validation, test = [(x.astype("float32"), y) for x, y in splits]
+    fields = {n: v for n, v in options.items() if n not in ("pooling", "output")}
+    arguments = {n: options[n] for n in ("pooling", "output") if n in options}
     config = nf.EncoderConfig(
         d_model=32, n_layers=2, n_heads=4, d_ff=64, max_len=8, positions="learned", **fields
     )

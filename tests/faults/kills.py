@@ -26,7 +26,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 TARGETS = ("parent", "group")
 USUAL_HANDLERS = f"""
 import os, signal, sys
-for signum in {[int(each) for each in SIGNALS[:3]]}:
+for signum in {[int(number) for number in SIGNALS[:3]]}:
     signal.signal(signum, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])
 """

@@ -30,8 +30,8 @@ def split_file(data: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
 
 def model_description(description: dict[str, Any]) -> dict[str, Any]:
     """Return the description of the model, also from that of a checkpoint."""
-    found: dict[str, Any] = description.get("model", description)
-    return found
+    of_model: dict[str, Any] = description.get("model", description)
+    return of_model
 
 
 def join_file(entries: Any, description: Any, tensors: bytes) -> bytes:

@@ -321,7 +321,7 @@ def functions() -> dict[str, Any]:
             callables = {name: value}
             if inspect.isclass(value):
                 methods = inspect.getmembers(value, inspect.isfunction)  # also inherited ones
-                callables |= {f"{name}.{key}": each for key, each in methods if key[0] != "_"}
+                callables |= {f"{name}.{key}": method for key, method in methods if key[0] != "_"}
             for key, function in callables.items():
                 if takes_a_path(function):
                     functions_by_name.setdefault(
@@ -526,7 +526,7 @@ def test_no_other_file_writes_by_itself():
         calls = [e for e in ast.walk(ast.parse(path.read_bytes())) if isinstance(e, ast.Call)]
         if any(map(writes, calls)):
             writers.add(name)
-        if any(getattr(each.func, "id", "") == "write_whole" for each in calls):
+        if any(getattr(call.func, "id", "") == "write_whole" for call in calls):
             callers.add(name)
     assert writers == WRITERS
     assert callers == OF_THEIR_OWN

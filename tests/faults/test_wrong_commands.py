@@ -74,8 +74,8 @@ WRONG = [
         )
     ),
     *(
-        (f"train digits {TINY} --{words}", said)
-        for words, said in (
+        (f"train digits {TINY} --{words}", message)
+        for words, message in (
             ("mixer nope", "mixer is 'nope'; expected one of 'attention'"),
             ("mixer attention,fourier", "mixer has 2 names; expected one name, or one for each"),
             ("split nope", "--split of task digits is 'nope'; expected one of 'stratified', 'o"),
@@ -178,8 +178,10 @@ def places(tmp_path_factory):
     return {"folder": folder, **names}
 
 
-@pytest.mark.parametrize(("words", "said"), WRONG, ids=[words or "nothing" for words, _ in WRONG])
-def test_a_wrong_command_is_explained_in_a_line(words, said, places, capsys):
+@pytest.mark.parametrize(
+    ("words", "message"), WRONG, ids=[words or "nothing" for words, _ in WRONG]
+)
+def test_a_wrong_command_is_explained_in_a_line(words, message, places, capsys):
     try:
         status = cli.main([word.format(**places) for word in words.split()])
     except SystemExit as end:  # as argparse ends
@@ -187,7 +189,7 @@ def test_a_wrong_command_is_explained_in_a_line(words, said, places, capsys):
     out, err = capsys.readouterr()
     assert status == 2
     assert out in ("", f"{get_backend('numpy').device()}\n")  # `bench` begins with the device
-    assert said.format(**places) in err
+    assert message.format(**places) in err
     assert "Traceback" not in err
     assert err.startswith(("npformer: ", f"npformer {words.partition(' ')[0]}: "))
     assert err.count("\n") == 1

@@ -64,10 +64,13 @@ class RotaryAttention(torch.nn.MultiheadAttention):
     """PyTorch's parameters, its fused attention, and queries and keys turned by complex numbers."""
 
     def forward(self, x, causal, theta):
-        parts = torch.nn.functional.linear(x, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
-        query, key, value = (p.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for p in parts)
+        joined = torch.nn.functional.linear(x, self.in_proj_weight, self.in_proj_bias)
+        projections = joined.chunk(3, -1)
+        query, key, value = (
+            p.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for p in projections
+        )
         at = np.arange(x.shape[1])
-        query, key = (rotary(part, at, theta) for part in (query, key))
+        query, key = (rotary(vectors, at, theta) for vectors in (query, key))
         y = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
         return self.out_proj(y.transpose(1, 2).flatten(2))
 
@@ -88,10 +91,10 @@ class Gated(torch.nn.Module):
 
     def __init__(self, bias, activation):
         super().__init__()
-        made = {"bias": bias, "dtype": torch.float64}
+        options = {"bias": bias, "dtype": torch.float64}
         self.norm = torch.nn.RMSNorm(D, 1e-5, dtype=torch.float64)
-        self.gate, self.up = (torch.nn.Linear(D, D_FF, **made) for _ in range(2))
-        self.down = torch.nn.Linear(D_FF, D, **made)
+        self.gate, self.up = (torch.nn.Linear(D, D_FF, **options) for _ in range(2))
+        self.down = torch.nn.Linear(D_FF, D, **options)
         self.activation = getattr(torch.nn.functional, activation)
 
     def forward(self, x):

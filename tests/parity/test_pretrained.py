@@ -75,24 +75,24 @@ def tokenizer_folders(tmp_path_factory):
     """Return where the files of two tokenizers are: WordPiece, and byte-level BPE."""
     folders = {}
     words = tmp_path_factory.mktemp("wordpiece")
-    made = tokenizers.BertWordPieceTokenizer(lowercase=True)
-    made.train_from_iterator(TEXTS[:4], vocab_size=150, min_frequency=1, show_progress=False)
-    made.save_model(str(words))
+    trainer = tokenizers.BertWordPieceTokenizer(lowercase=True)
+    trainer.train_from_iterator(TEXTS[:4], vocab_size=150, min_frequency=1, show_progress=False)
+    trainer.save_model(str(words))
     transformers.BertTokenizer.from_pretrained(words).save_pretrained(words)
     folders["wordpiece"] = words
-    pieces = tmp_path_factory.mktemp("bpe")
+    byte_pairs = tmp_path_factory.mktemp("bpe")
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    made = tokenizers.ByteLevelBPETokenizer()
-    made.train_from_iterator(
+    trainer = tokenizers.ByteLevelBPETokenizer()
+    trainer.train_from_iterator(
         TEXTS[:4],
         vocab_size=330,
         min_frequency=1,
         special_tokens=special,
         show_progress=False,
     )
-    made.save_model(str(pieces))
-    transformers.RobertaTokenizer.from_pretrained(pieces).save_pretrained(pieces)
-    folders["bpe"] = pieces
+    trainer.save_model(str(byte_pairs))
+    transformers.RobertaTokenizer.from_pretrained(byte_pairs).save_pretrained(byte_pairs)
+    folders["bpe"] = byte_pairs
     return folders
 
 
@@ -104,8 +104,8 @@ def make(tmp_path, tokenizer_folders):
         family, settings = KINDS[name]
         kind = "bpe" if family in BYTE_LEVEL else "wordpiece"
         tokenizer = transformers.AutoTokenizer.from_pretrained(tokenizer_folders[kind])
-        given = settings | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-        config = getattr(transformers, f"{family}Config")(**given | changes)
+        sizes = settings | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+        config = getattr(transformers, f"{family}Config")(**sizes | changes)
         config._attn_implementation = "eager"
         model = getattr(transformers, family + head)(config).to(dtype).eval()
         generator = torch.Generator().manual_seed(0)
@@ -123,16 +123,16 @@ def make(tmp_path, tokenizer_folders):
 
 
 def inputs(tokenizer, texts, **options):
-    parts = (texts,) if isinstance(texts[0], str) else map(list, zip(*texts, strict=True))
-    return dict(tokenizer(*parts, padding=True, truncation=True, return_tensors="pt", **options))
+    columns = (texts,) if isinstance(texts[0], str) else map(list, zip(*texts, strict=True))
+    return dict(tokenizer(*columns, padding=True, truncation=True, return_tensors="pt", **options))
 
 
 def run(model, tokenizer, texts, **options):
     """Return their output for some texts. FNet gets each text alone, for it has no mask."""
     with torch.no_grad():
-        given = inputs(tokenizer, texts, **options)
-        taken = FORWARD[model.base_model_prefix]
-        return given, model(**{k: v for k, v in given.items() if k in taken})
+        arguments = inputs(tokenizer, texts, **options)
+        names = FORWARD[model.base_model_prefix]
+        return arguments, model(**{k: v for k, v in arguments.items() if k in names})
 
 
 FORWARD = dict.fromkeys(("roberta", "distilbert", "model"), ("input_ids", "attention_mask"))
@@ -224,8 +224,8 @@ def test_settings_of_a_tokenizer_act_as_theirs(make, tokenizer_folders, old, nam
     for text in [*TEXTS, "the weather <x> <mask>today"]:
         assert ours.ids(text) == theirs(text)["input_ids"], text
     types = theirs(*map(list, zip(*PAIRS, strict=True)), padding=True).get("token_type_ids")
-    found = ours.encode_pairs(PAIRS)[2]
-    np.testing.assert_array_equal(found, np.zeros_like(found) if types is None else types)
+    our_types = ours.encode_pairs(PAIRS)[2]
+    np.testing.assert_array_equal(our_types, np.zeros_like(our_types) if types is None else types)
 
 
 @pytest.mark.parametrize("name", ["BERT", "RoBERTa"])
@@ -290,9 +290,9 @@ def test_pooled_vectors_agree(make, name, texts, dtype, within):
 
 def test_padding_is_a_token_as_any_other_to_fnet_without_a_mask(make):
     folder, model, tokenizer = make("FNet")
-    given, theirs = run(model, tokenizer, TEXTS)
-    found = nf.from_pretrained(folder).encoder(given["input_ids"].numpy())
-    assert_near(found.hidden, theirs.last_hidden_state, 1e-12)
+    arguments, theirs = run(model, tokenizer, TEXTS)
+    encoded = nf.from_pretrained(folder).encoder(arguments["input_ids"].numpy())
+    assert_near(encoded.hidden, theirs.last_hidden_state, 1e-12)
 
 
 @pytest.mark.parametrize("name", ["BERT", "RoBERTa", "DistilBERT", "ModernBERT"])
@@ -301,10 +301,10 @@ def test_a_text_of_the_most_tokens_agrees(make, name):
     ours = nf.from_pretrained(folder)
     long = ["the weather is lovely " * 30, "today"]
     with pytest.warns(UserWarning, match=r"1 of 2 texts have more than max_len = (62|64) tokens"):
-        found = ours.hidden(long)
-    assert len(found[0]) == ours.max_len == ours.encoder.config.max_len
+        hidden = ours.hidden(long)
+    assert len(hidden[0]) == ours.max_len == ours.encoder.config.max_len
     _, theirs = run(model, tokenizer, long, max_length=ours.max_len)
-    assert_near(found[0], theirs.last_hidden_state[0], 1e-12)
+    assert_near(hidden[0], theirs.last_hidden_state[0], 1e-12)
 
 
 def as_sentence_encoder(folder, mode, normalize=True, max_len=12):
@@ -339,12 +339,12 @@ def test_embeddings_are_those_of_a_sentence_encoder(make, name, mode, normalize)
     as_sentence_encoder(folder, mode, normalize)
     ours = nf.from_pretrained(folder)
     with pytest.warns(UserWarning, match="texts have more than max_len = 12 tokens"):
-        found = ours.embed(TEXTS, batch_size=2)
-    given, theirs = run(model, tokenizer, STRIPPED, max_length=12)
-    expected = pooled_by_hand(theirs.last_hidden_state, given["attention_mask"], mode)
+        embeddings = ours.embed(TEXTS, batch_size=2)
+    arguments, theirs = run(model, tokenizer, STRIPPED, max_length=12)
+    expected = pooled_by_hand(theirs.last_hidden_state, arguments["attention_mask"], mode)
     if normalize:
         expected = torch.nn.functional.normalize(expected, dim=1)
-    assert_near(found, expected, 1e-12)
+    assert_near(embeddings, expected, 1e-12)
 
 
 HEADS = ["BERT", "DistilBERT", "RoBERTa", "XLM-RoBERTa", "CamemBERT", "FNet", "ModernBERT"]
@@ -441,9 +441,9 @@ def test_one_step_of_fine_tuning_agrees(make, name):
     nf.Adam(classifier.parameters(), lr=1e-3).step(gradients)
     model.train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    given = inputs(tokenizer, texts)
-    given = {k: v for k, v in given.items() if k in FORWARD[model.base_model_prefix]}
-    theirs = model(**given, labels=torch.tensor(labels))
+    arguments = inputs(tokenizer, texts)
+    arguments = {k: v for k, v in arguments.items() if k in FORWARD[model.base_model_prefix]}
+    theirs = model(**arguments, labels=torch.tensor(labels))
     theirs.loss.backward()
     optimizer.step()
     assert abs(loss - theirs.loss.item()) < 1e-12
@@ -488,12 +488,12 @@ def test_gradients_of_both_outputs_agree(make, name):
     ours = nf.from_pretrained(folder)
     texts = TEXTS[:1] * 2 if name.startswith("FNet") else TEXTS
     ids, mask, types = ours.encode(texts)
-    given = inputs(tokenizer, texts)
+    arguments = inputs(tokenizer, texts)
     if not name.startswith("FNet"):
         mask = mask & (np.random.default_rng(1).random(mask.shape) < 0.7)
         mask[:, 0] = True
-        given["attention_mask"] = torch.tensor(mask).long()
-    theirs = model(**{k: v for k, v in given.items() if k in FORWARD[model.base_model_prefix]})
+        arguments["attention_mask"] = torch.tensor(mask).long()
+    theirs = model(**{k: v for k, v in arguments.items() if k in FORWARD[model.base_model_prefix]})
     (hidden, pooled), cache = ours.encoder.forward(ids, nf.Context(mask=mask, types=types))
     dhidden, dpooled = normals(hidden.shape, (len(ids), 24))
     dhidden *= mask[..., None]  # a loss does not look at padding
@@ -561,11 +561,11 @@ def test_a_fine_tuned_classifier_is_loaded_by_transformers(make, name, tmp_path)
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "tuned")
     assert theirs.config.id2label == {0: "a", 1: "b", 2: "c"}
     assert theirs.dtype == torch.float64
-    found = classifier(ids, mask, types)
-    assert_near(found, logits_of(theirs.eval(), tokenizer, TEXTS), 1e-12)
+    logits = classifier(ids, mask, types)
+    assert_near(logits, logits_of(theirs.eval(), tokenizer, TEXTS), 1e-12)
     again = nf.from_pretrained(tmp_path / "tuned")
     assert again.classes == ["a", "b", "c"]
-    np.testing.assert_array_equal(again.classifier()(ids, mask, types), found)
+    np.testing.assert_array_equal(again.classifier()(ids, mask, types), logits)
 
 
 @pytest.mark.parametrize("name", ["BERT", "RoBERTa"])
@@ -581,8 +581,8 @@ def test_a_head_on_the_mean_is_a_linear_layer_after_their_encoder(make, name, tm
     dense = torch.nn.Linear(24, 3, dtype=torch.float64)
     state = load_file(tmp_path / "tuned" / "2_Dense" / "model.safetensors")
     dense.load_state_dict({key.removeprefix("linear."): value for key, value in state.items()})
-    given, found = run(theirs, tokenizer, STRIPPED)
-    pooled = pooled_by_hand(found.last_hidden_state, given["attention_mask"], "mean_tokens")
+    arguments, outputs = run(theirs, tokenizer, STRIPPED)
+    pooled = pooled_by_hand(outputs.last_hidden_state, arguments["attention_mask"], "mean_tokens")
     ids, mask, types = ours.encode(TEXTS)
     assert_near(classifier(ids, mask, types), dense(pooled), 1e-12)
 
@@ -610,7 +610,7 @@ def test_a_model_that_was_made_here_goes_there(tmp_path, tokenizer_folders):
         theirs = auto.from_pretrained(folder).eval()
         their_tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         ids, mask = tokenizer.encode(TEXTS[:1])
-        given = their_tokenizer(TEXTS[:1], return_tensors="pt")
-        np.testing.assert_array_equal(ids, given["input_ids"])
+        arguments = their_tokenizer(TEXTS[:1], return_tensors="pt")
+        np.testing.assert_array_equal(ids, arguments["input_ids"])
         with torch.no_grad():
-            assert_near(model(ids, mask), theirs(**given).logits, 1e-12)
+            assert_near(model(ids, mask), theirs(**arguments).logits, 1e-12)

@@ -84,11 +84,11 @@ def ours(folder):
 
 def assert_same_logits(folder, out):
     """Assert that logits are theirs, here and after they were written and read again."""
-    expected, found = theirs(folder), ours(folder)(IDS)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    expected, logits = theirs(folder), ours(folder)(IDS)
+    np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-12)
     nf.from_pretrained(folder).save(out)
     np.testing.assert_allclose(theirs(out), expected, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(ours(out)(IDS), found)
+    np.testing.assert_array_equal(ours(out)(IDS), logits)
 
 
 def numbers(*shape):

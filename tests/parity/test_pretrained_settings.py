@@ -103,7 +103,7 @@ def test_no_key_changes_numbers_in_silence(tmp_path, family):
     for key, value in cases.items():
         file.write_text(json.dumps(stated | {key: value}))
         try:
-            found = ours(tmp_path)
+            outputs = ours(tmp_path)
         except ValueError:
             refused.add(key)
             continue
@@ -111,7 +111,7 @@ def test_no_key_changes_numbers_in_silence(tmp_path, family):
             expected = theirs(tmp_path)
         except Exception:  # what transformers cannot read either has no right value
             continue
-        if not np.allclose(found, expected, rtol=0, atol=1e-11):
+        if not np.allclose(outputs, expected, rtol=0, atol=1e-11):
             different.append(key)
     assert different == []
     assert refused

@@ -80,11 +80,11 @@ def randomised(model, scale=0.3):
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
             parameter.add_(scale * noise)
         for side in ("encoder", "decoder"):
-            part = getattr(getattr(model, "model", None), side, None)
-            if part is not None:  # they are rounded to float32 when a model is made
-                length, d_model = part.embed_positions.weight.shape
+            side_model = getattr(getattr(model, "model", None), side, None)
+            if side_model is not None:  # they are rounded to float32 when a model is made
+                length, d_model = side_model.embed_positions.weight.shape
                 exact = constants.sinusoids(length, d_model, halves=True)
-                part.embed_positions.weight.copy_(torch.from_numpy(exact))
+                side_model.embed_positions.weight.copy_(torch.from_numpy(exact))
         if hasattr(model, "final_logits_bias"):
             shape = model.final_logits_bias.shape
             model.final_logits_bias = torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -96,13 +96,13 @@ def byte_pairs(folder):
     library.train_from_iterator(TEXTS * 4, vocab_size=290, special_tokens=["<|endoftext|>"])
     folder.mkdir(exist_ok=True)
     library.save_model(str(folder))
-    made = transformers.GPT2Tokenizer(
+    tokenizer = transformers.GPT2Tokenizer(
         str(folder / "vocab.json"),
         str(folder / "merges.txt"),
         **dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>"),
     )
-    made.save_pretrained(folder)
-    return made
+    tokenizer.save_pretrained(folder)
+    return tokenizer
 
 
 def gpt2(folder, **changes):
@@ -259,33 +259,36 @@ def test_what_npformer_has_not_is_refused(tmp_path, family, changes, said):
 def test_a_byte_level_tokenizer_counts_as_its_file_says(tmp_path, capsys):
     """SmolLM2's splits digits, and its folder names a class whose texts would not be split."""
     library = tokenizers.Tokenizer(tokenizers.models.BPE())
-    parts = tokenizers.pre_tokenizers
-    split = [parts.Digits(individual_digits=True), parts.ByteLevel(add_prefix_space=False)]
-    library.pre_tokenizer = parts.Sequence(split)
+    pre_tokenizers = tokenizers.pre_tokenizers
+    split = [
+        pre_tokenizers.Digits(individual_digits=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False),
+    ]
+    library.pre_tokenizer = pre_tokenizers.Sequence(split)
     library.decoder = tokenizers.decoders.ByteLevel()
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=290,
         special_tokens=["<|end|>"],
-        initial_alphabet=parts.ByteLevel.alphabet(),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     library.train_from_iterator([*TEXTS, "12 1212"] * 4, trainer)
     theirs = modern(tmp_path, "Llama, grouped", vocab_size=290)
-    own = transformers.PreTrainedTokenizerFast(tokenizer_object=library, eos_token="<|end|>")
-    own.save_pretrained(tmp_path)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=library, eos_token="<|end|>")
+    tokenizer.save_pretrained(tmp_path)
     stated = json.loads((tmp_path / "tokenizer_config.json").read_text())
     stated["tokenizer_class"] = "GPT2Tokenizer"
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
-    ids = torch.tensor([own("1212 a")["input_ids"]])
-    some = theirs.generate(ids, max_new_tokens=8, do_sample=False)[0, ids.shape[1] :]
-    theirs.generation_config.eos_token_id = [0, int(some[4])]  # one of several ends
+    ids = torch.tensor([tokenizer("1212 a")["input_ids"]])
+    tokens = theirs.generate(ids, max_new_tokens=8, do_sample=False)[0, ids.shape[1] :]
+    theirs.generation_config.eos_token_id = [0, int(tokens[4])]  # one of several ends
     theirs.generation_config.save_pretrained(tmp_path)
-    found = theirs.generate(ids, max_new_tokens=8, do_sample=False)[0, ids.shape[1] : -1]
+    ended_tokens = theirs.generate(ids, max_new_tokens=8, do_sample=False)[0, ids.shape[1] : -1]
     ours = nf.from_pretrained(tmp_path)
     for text in [*TEXTS, "1212 a12", ""]:
-        assert ours.tokenizer.ids(text) == own(text)["input_ids"], text
-    assert 0 < len(found) < 5
-    expected = own.decode(found, skip_special_tokens=True)
+        assert ours.tokenizer.ids(text) == tokenizer(text)["input_ids"], text
+    assert 0 < len(ended_tokens) < 5
+    expected = tokenizer.decode(ended_tokens, skip_special_tokens=True)
     assert ours.generate(["1212 a", "The"], 8, temperature=0)[0] == expected
     assert "".join(ours.stream("1212 a", 8, temperature=0)) == expected
     run = ["generate", str(tmp_path), "1212 a", "--tokens", "8", "--temperature", "0"]
@@ -296,22 +299,24 @@ def test_a_byte_level_tokenizer_counts_as_its_file_says(tmp_path, capsys):
 
 
 def test_a_vocabulary_padded_beyond_its_tokenizer(tmp_path):
-    own = byte_pairs(tmp_path)
+    tokenizer = byte_pairs(tmp_path)
     theirs = gpt2(tmp_path, vocab_size=320, eos_token_id=None)
     ours = nf.from_pretrained(tmp_path)
-    unused = [id for id in range(320) if own.convert_ids_to_tokens(id) is None]
+    unused = [id for id in range(320) if tokenizer.convert_ids_to_tokens(id) is None]
     assert ours.tokenizer.ids_without_token(320) == unused
     rng = np.random.default_rng(0)
     for _ in range(20):
         ids = [0, *rng.integers(0, 320, 20).tolist()]
         for skip in (True, False):
-            expected = own.decode(ids, skip_special_tokens=skip, clean_up_tokenization_spaces=False)
+            expected = tokenizer.decode(
+                ids, skip_special_tokens=skip, clean_up_tokenization_spaces=False
+            )
             assert ours.tokenizer.decode(ids, skip_special_tokens=skip) == expected
     for text in TEXTS[:2]:
-        ids = torch.tensor([own(text)["input_ids"][:12]])
-        found = theirs.generate(ids, max_new_tokens=12, do_sample=False, suppress_tokens=unused)
-        expected = own.decode(found[0, ids.shape[1] :])
-        prompt = own.decode(ids[0])
+        ids = torch.tensor([tokenizer(text)["input_ids"][:12]])
+        tokens = theirs.generate(ids, max_new_tokens=12, do_sample=False, suppress_tokens=unused)
+        expected = tokenizer.decode(tokens[0, ids.shape[1] :])
+        prompt = tokenizer.decode(ids[0])
         assert ours.generate(prompt, 12, temperature=0) == expected
         assert "".join(ours.stream(prompt, 12, temperature=0)) == expected
 
@@ -322,16 +327,16 @@ def test_a_tokenizer_of_llama_2_s_kind(prefix, tmp_path):
     library = llama_tokenizer(prefix=prefix)
     state_of(tmp_path, library, add_bos_token=True, add_eos_token=False, legacy=False)
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
-    own = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     ours = read_tokenizer(tmp_path, padding="</s>")
     for text in ("To be or not", "To be\u20ac", ""):
-        assert ours.ids(text) == own(text)["input_ids"]
+        assert ours.ids(text) == tokenizer(text)["input_ids"]
     rng = np.random.default_rng(0)
     known = [1, 999, *range(259, ours.vocab_size)]
-    known += [own.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in (0xE2, 0x82, 0xAC)]
+    known += [tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in (0xE2, 0x82, 0xAC)]
     for _ in range(200):
         ids = rng.choice(known, 15).tolist()
-        text = own.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        text = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         assert "".join(ours.pieces(ids)) == ours.decode(ids) == text
 
 
@@ -354,8 +359,8 @@ def pieces(folder):
         )
         (folder / f"{side}.model").rename(folder / f"{side}.spm")
         (folder / f"{side}.vocab").unlink()
-        made = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.spm"))
-        names |= dict.fromkeys(made.id_to_piece(i) for i in range(made.get_piece_size()))
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.spm"))
+        names |= dict.fromkeys(processor.id_to_piece(i) for i in range(processor.get_piece_size()))
     text.unlink()
     words = [name for name in names if name not in ("</s>", "<s>", "<unk>")]
     ids = {"</s>": 0, "<unk>": 1}
@@ -401,9 +406,9 @@ def test_an_output_that_differs_from_the_table_is_kept(tmp_path):
     config = json.loads((folder / "config.json").read_text())
     state, n = load_file(folder / "model.safetensors"), 0
     for tied, names in product((False, None, True), (("wte", "lm_head"), ("lm_head",), ("wte",))):
-        kept = {k: v for k, v in state.items() if k.split(".")[-2] in names or ".h." in k}
-        kept |= {k: v for k, v in state.items() if "wpe" in k or "ln_f" in k}
-        save_file(kept, folder / "model.safetensors")
+        stored = {k: v for k, v in state.items() if k.split(".")[-2] in names or ".h." in k}
+        stored |= {k: v for k, v in state.items() if "wpe" in k or "ln_f" in k}
+        save_file(stored, folder / "model.safetensors")
         config.pop("tie_word_embeddings", None)
         stated = {} if tied is None else {"tie_word_embeddings": tied}
         (folder / "config.json").write_text(json.dumps(config | stated))
@@ -431,16 +436,18 @@ def test_logits_of_marian(kind, tmp_path):
     source, target = rng.integers(1, padding, (3, 20)), rng.integers(1, padding, (3, 12))
     source[1, 13:] = target[2, 7:] = padding
     target[:, 0] = padding  # what Marian begins with
-    kept = np.ones(target.shape, bool)
-    kept[2, 7:] = False
+    target_mask = np.ones(target.shape, bool)
+    target_mask[2, 7:] = False
     with torch.no_grad():
         expected = theirs(
             input_ids=torch.from_numpy(source),
             attention_mask=torch.from_numpy(source != padding).long(),
             decoder_input_ids=torch.from_numpy(target),
-            decoder_attention_mask=torch.from_numpy(kept).long(),
+            decoder_attention_mask=torch.from_numpy(target_mask).long(),
         ).logits.numpy()
-    np.testing.assert_allclose(ours.model(source, target)[kept], expected[kept], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        ours.model(source, target)[target_mask], expected[target_mask], rtol=0, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("kind", MARIAN_KINDS)
@@ -453,8 +460,8 @@ def test_greedy_tokens_of_marian(kind, tmp_path):
     mask = torch.from_numpy(source != padding).long()
     options = {"max_new_tokens": 14, "num_beams": 1, "do_sample": False}
     options |= {"attention_mask": mask, "bad_words_ids": [[padding]]}
-    found = theirs.generate(torch.from_numpy(source), **options)
-    rows = [[id for id in row[1:] if id not in (0, padding)] for row in found.tolist()]
+    tokens = theirs.generate(torch.from_numpy(source), **options)
+    rows = [[id for id in row[1:] if id not in (0, padding)] for row in tokens.tolist()]
     assert ours.model.generate(source, 14) == rows
     assert len({id for row in rows for id in row}) > 1
 
@@ -468,7 +475,7 @@ def test_a_folder_comes_back_as_it_was(make, tmp_path):
     for name, value in theirs.state_dict().items():
         if "embed_positions" not in name:
             np.testing.assert_array_equal(again.state_dict()[name].numpy(), value.numpy())
-    one, other = (each.config.to_dict() | {"_name_or_path": ""} for each in (theirs, again))
+    one, other = (model.config.to_dict() | {"_name_or_path": ""} for model in (theirs, again))
     assert one == other
     here = nf.from_pretrained(tmp_path / "two")
     for name, value in ours.model.parameters().items():
@@ -477,18 +484,20 @@ def test_a_folder_comes_back_as_it_was(make, tmp_path):
 
 @pytest.mark.parametrize("files", ["tokenizer.json", "vocab.json and merges.txt"])
 def test_texts_of_gpt2(files, tmp_path):
-    own = byte_pairs(tmp_path)
+    tokenizer = byte_pairs(tmp_path)
     if files != "tokenizer.json":
         (tmp_path / "tokenizer.json").unlink()
     theirs = gpt2(tmp_path, n_positions=96)
     ours = nf.from_pretrained(tmp_path)
     for text in TEXTS:
-        ids = own(text)["input_ids"]
+        ids = tokenizer(text)["input_ids"]
         assert ours.tokenizer.ids(text) == ids
-        assert ours.tokenizer.decode(ids) == own.decode(ids, clean_up_tokenization_spaces=False)
-    ids = torch.tensor([own(TEXTS[2])["input_ids"]])
-    found = theirs.generate(ids, max_new_tokens=8, do_sample=False, pad_token_id=0)[0]
-    expected = own.decode(found[ids.shape[1] :], skip_special_tokens=True)
+        assert ours.tokenizer.decode(ids) == tokenizer.decode(
+            ids, clean_up_tokenization_spaces=False
+        )
+    ids = torch.tensor([tokenizer(TEXTS[2])["input_ids"]])
+    tokens = theirs.generate(ids, max_new_tokens=8, do_sample=False, pad_token_id=0)[0]
+    expected = tokenizer.decode(tokens[ids.shape[1] :], skip_special_tokens=True)
     assert ours.generate(TEXTS[2], 8, temperature=0) == expected
     assert ours.generate([TEXTS[2], "a"], 8, temperature=0)[0] == expected
     assert "".join(ours.stream(TEXTS[2], 8, temperature=0)).startswith(expected)
@@ -498,7 +507,7 @@ def test_texts_of_gpt2(files, tmp_path):
 
 
 def test_texts_of_marian(tmp_path):
-    own, size = pieces(tmp_path)
+    tokenizer, size = pieces(tmp_path)
     theirs = marian(
         tmp_path,
         vocab_size=size,
@@ -519,10 +528,10 @@ def test_texts_of_marian(tmp_path):
         ">>xx<<",
         " ",
     ]:
-        ids = own(text)["input_ids"]
+        ids = tokenizer(text)["input_ids"]
         assert ours.tokenizer.ids(text) == ids, text
-    batch = own(TEXTS, return_tensors="pt", padding=True)
-    found = theirs.generate(
+    batch = tokenizer(TEXTS, return_tensors="pt", padding=True)
+    tokens = theirs.generate(
         **batch,
         max_new_tokens=10,
         num_beams=1,
@@ -530,29 +539,31 @@ def test_texts_of_marian(tmp_path):
         bad_words_ids=[[size - 1]],
         forced_eos_token_id=None,
     )
-    expected = own.batch_decode(found, skip_special_tokens=True)
+    expected = tokenizer.batch_decode(tokens, skip_special_tokens=True)
     assert ours.generate(TEXTS, 10) == expected
     assert ours.generate(TEXTS[0], 10) == expected[0]
-    for row in [*found.tolist(), [size - 1, 5, 6, 0, 7, 1, 8], [-1, size + 3, 9, 0]]:
+    for row in [*tokens.tolist(), [size - 1, 5, 6, 0, 7, 1, 8], [-1, size + 3, 9, 0]]:
         known = [id for id in row if 0 <= id < size]
         for skip in (True, False):
-            said = own.decode(known, skip_special_tokens=skip, use_source_tokenizer=False)
-            assert ours.tokenizer.decode(row, skip_special_tokens=skip) == said
+            expected_text = tokenizer.decode(
+                known, skip_special_tokens=skip, use_source_tokenizer=False
+            )
+            assert ours.tokenizer.decode(row, skip_special_tokens=skip) == expected_text
     assert ours.tokenizer.ids_without_token(size + 2) == [size, size + 1]
     vocabulary = json.loads((tmp_path / "vocab.json").read_text("utf-8"))
-    spaced = [vocabulary[piece] for piece in ("the", "\u2581", ".")]
+    spaced = [vocabulary[word] for word in ("the", "\u2581", ".")]
     values = ours.tokenizer.to_dict()
-    for clean_up, said in ((False, "the ."), (True, "the.")):
-        assert tokenizer_of(values | {"clean_up": clean_up}).decode(spaced) == said
-    piece, other, *_ = vocabulary.keys() - {"</s>", "<unk>", "<pad>"}
-    for file, change, said in (
+    for clean_up, expected_text in ((False, "the ."), (True, "the.")):
+        assert tokenizer_of(values | {"clean_up": clean_up}).decode(spaced) == expected_text
+    word, other, *_ = vocabulary.keys() - {"</s>", "<unk>", "<pad>"}
+    for file, change, expected_text in (
         (
             "tokenizer_config.json",
             {"sp_model_kwargs": {"alpha": 0.1}},
             "changes sp_model_kwargs; exp",
         ),
         ("special_tokens_map.json", {"eos_token": "<unk>"}, "changes eos_token; expected"),
-        ("vocab.json", vocabulary | {piece: vocabulary[other]}, "have the same id"),
+        ("vocab.json", vocabulary | {word: vocabulary[other]}, "have the same id"),
         (
             "vocab.json",
             vocabulary | {"new": size},
@@ -562,7 +573,7 @@ def test_texts_of_marian(tmp_path):
     ):
         shutil.copytree(tmp_path, folder := tmp_path.with_name(f"{tmp_path.name}-odd"))
         (folder / file).write_text("" if change is None else json.dumps(change), "utf-8")
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=expected_text):
             nf.from_pretrained(folder).generate("a")
         shutil.rmtree(folder)
     ours.save(tmp_path / "again")

@@ -154,8 +154,9 @@ try:
 except ImportError as error:
     print(error)
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'python -m pip install "npformer[sklearn]"' in found.stdout
+    command = [sys.executable, "-c", code]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert 'python -m pip install "npformer[sklearn]"' in process.stdout
 
 
 @pytest.fixture

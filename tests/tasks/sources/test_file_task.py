@@ -173,8 +173,8 @@ def test_texts_without_labels_are_lines_or_a_column(tmp_path):
         (tmp_path / "b.csv").write_text("label,text\nx,one\ny,two words\nz,one\n")
         task = choose_task(str(file), {"test": "0"}, labelled=False)
         notes = task.to_dict()
-        parts, _ = FileTask.from_notes(notes).parts()
-        assert parts["train"].data() == (["one", "two words"],)
+        splits, _ = FileTask.from_notes(notes).parts()
+        assert splits["train"].data() == (["one", "two words"],)
         changed = tmp_path / ("b.csv" if file.suffix == ".csv" else "in/a.txt")
         changed.write_text("others\n")
         with pytest.raises(ValueError, match="has changed since"):

@@ -24,9 +24,9 @@ def vector(wide, text, length=6):
     x, mask = np.zeros((1, length), dtype=int), np.arange(length)[None] < len(text)
     x[0, : len(text)] = text
     ids, weights = wide.weighted(x, mask)
-    found = np.zeros(wide.weight.shape[0])
-    np.add.at(found, ids[0], weights[0])
-    return found
+    values = np.zeros(wide.weight.shape[0])
+    np.add.at(values, ids[0], weights[0])
+    return values
 
 
 def test_pairs_of_the_most_texts_are_known():
@@ -42,11 +42,11 @@ def test_pairs_of_the_most_texts_are_known():
 
 def test_weights_are_tf_idf():
     wide = learned(most=2)
-    found, idf = vector(wide, [2, 3, 2, 3]), wide.idf.value
+    weights, idf = vector(wide, [2, 3, 2, 3]), wide.idf.value
     twice = 1 + np.log(2)
     expected = np.zeros(9)
     expected[[2, 3, 7, 8]] = twice * idf[2], twice * idf[3], twice * idf[7], idf[8]
-    np.testing.assert_allclose(found, SCALE * expected / np.linalg.norm(expected))
+    np.testing.assert_allclose(weights, SCALE * expected / np.linalg.norm(expected))
 
 
 def test_weights_are_those_of_scikit_learn():
