@@ -62,7 +62,7 @@ NOUNS_IN_ING = word_set(
 
 LIMITS = {
     "npformer": (20.0, 7.0),
-    "tests": (90.0, 7.0),
+    "tests": (5.0, 6.0),
     "benchmarks": (131.0, 12.0),
     "docs/site": (89.0, 12.0),
     "examples": (57.0, 4.0),
