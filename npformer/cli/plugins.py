@@ -30,7 +30,7 @@ def is_file(name: str) -> bool:
 def _load_module(name: str, option: str) -> str:
     if not all(identifier.isidentifier() for identifier in name.split(".")):
         raise ValueError(
-            f"{option}{name}: expected the dotted name of a module, such as "
+            f"{option}is {name!r}; expected the dotted name of a module, such as "
             "my_package.mixers, or a file that ends in .py"
         )
     _add_to_path(Path.cwd())

@@ -1,5 +1,7 @@
 """gradcheck: is a backward pass the derivative of its forward pass?
 
+Of layers, pairs of functions, other people's objects and losses, and of modules of torch, JAX, ...
+
 Central differences in float64, over inputs and parameters::
 
     dx  ~  (L(x + h) - L(x - h)) / 2h,    L = sum(y * v) for a fixed random v
@@ -63,13 +65,26 @@ def gradcheck(
 
     Parameters
     ----------
-    target : Layer, function, or (function, function)
-        A layer or model; a forward function with its `name_backward` in the same module; or a pair
-        (forward, backward).
+    target : Layer, object, function, or (function, function)
+        One of
+
+        - a layer or model of npformer, or written for it;
+        - a pair (forward, backward), or a forward function with its `name_backward` in the same
+          module. Forward returns (y, cache), or y alone; then backward takes dy and those arguments
+          of forward, or y, that its signature names. Backward returns a tuple, list or dictionary;
+        - any object with ``forward`` or ``__call__``, and ``backward``. It may keep state. Its
+          gradients are found by their names: ``dW``, ``grad_W``, ``W.grad``, ``grads["W"]``, in
+          what backward returns, or by the step of a backward pass that takes a learning rate;
+        - a function or method that returns (loss, gradient), or a model with such a method;
+        - a module or function of torch, JAX (flax, equinox), MLX, tinygrad or autograd.
     *inputs : array or any
         The arguments of the forward pass: for a layer x, or a and b if it has two inputs. Gradients
         with respect to float64 arrays are checked; whole numbers, masks and other values are only
         passed on. Each evaluation gets a fresh copy of a random generator.
+    params : mapping of str to str, optional
+        For objects: paths of parameters, and where their gradients are after a backward pass, such
+        as ``{"W": "grad_W", "layers[0].b": "grads['b0']", "V": "return[1]"}``. By default they are
+        found by their names.
     wrt : sequence of str, optional
         For functions: names of the arguments that the backward pass returns gradients for. By
         default, all float arrays.
@@ -94,7 +109,9 @@ def gradcheck(
     Raises
     ------
     GradcheckError
-        A gradient is wrong or the protocol is broken; the message is the report.
+        A gradient is wrong or the protocol is broken; the message is the report. For objects,
+        losses and modules that were not written for npformer, the derivative alone decides, and
+        what else they do is in the report's `protocol`.
     TypeError
         An input or parameter is float32, there is nothing to differentiate with respect to, or an
         option does not exist.
