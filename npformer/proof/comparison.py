@@ -134,8 +134,11 @@ class Comparison:
 
     def wrong_tensors(self) -> list[TensorReport]:
         """Return the reports of tensors whose gradients are wrong."""
-        tolerances = self.tolerance, self.complex_tolerance
-        return [tensor for tensor in self.tensors if not tensor.passes(*tolerances)]
+        return [
+            tensor
+            for tensor in self.tensors
+            if not tensor.passes(self.tolerance, self.complex_tolerance)
+        ]
 
     def broken_by_pair(self) -> list[str]:
         """Return the rules that a layer or a pair has broken by its results."""

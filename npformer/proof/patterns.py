@@ -143,7 +143,8 @@ def _find_transposed(wrong: WrongGradient) -> Pattern | None:
             continue
         kind, words = _words_for_axes(axes, permuted.shape == numeric.shape)
         if not math.isclose(factor, 1.0, rel_tol=STRICT):
-            words += f", and {factor:.6g} times too large"
+            number = write_factor(factor, wrong.evidence.inputs, wrong.evidence.numbers)
+            words += f"; besides, {number}"
         return Pattern(kind, words)
     return None
 

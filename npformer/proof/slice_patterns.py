@@ -11,6 +11,12 @@ from npformer.proof.evidence import STRICT, Evidence, Pattern, WrongGradient
 MOST_LISTED = 6
 """The most slices that are named by number."""
 
+MOST = 0.5
+"""A slice is wrong if more than this share of its entries is."""
+
+FEWEST = 4
+"""Fewer right entries may be so by chance."""
+
 RIGHT = 1e-6
 """A slice is right if its error is at most this share of the largest derivative."""
 
@@ -29,30 +35,55 @@ def _find_ids(wrong: WrongGradient) -> Pattern | None:
         if ids.dtype.kind not in "iu" or not ids.size or ids.min() < 0 or ids.max() >= n_rows:
             continue
         counts = np.bincount(ids.reshape(-1), minlength=n_rows)
-        pattern = _explain_by_counts(wrong, counts)
+        pattern = _find_repeated(wrong, ids, counts > 1, counts) or _find_tied(wrong, counts == 0)
         if pattern is not None:
             return pattern
     return None
 
 
-def _explain_by_counts(wrong: WrongGradient, counts: np.ndarray) -> Pattern | None:
-    """Explain wrong rows by how often the id of each row occurs."""
-    repeated, absent = counts > 1, counts == 0
+def _find_repeated(
+    wrong: WrongGradient, ids: np.ndarray, repeated: np.ndarray, counts: np.ndarray
+) -> Pattern | None:
+    """Explain what happens to ids that occur more than once."""
+    if not repeated.any():
+        return None
     column = (-1,) + (1,) * (wrong.numeric.ndim - 1)
-    if repeated.any() and wrong.explains(wrong.numeric / np.maximum(counts, 1).reshape(column)):
+    if wrong.explains(wrong.numeric / np.maximum(counts, 1).reshape(column)):
         words = "the terms of an id that occurs more than once are averaged, and not added"
         return Pattern("averaged ids", words)
-    wrong_rows = _wrong_slices(wrong, axis=0)
-    if repeated.any() and np.array_equal(wrong_rows, repeated):
-        rows = _list_numbers(np.flatnonzero(repeated))
-        words = f"wrong only in the rows of ids that occur more than once ({rows}): their terms "
-        return Pattern("repeated ids", words + "are assigned, and not added")
+    rows = _list_numbers(np.flatnonzero(repeated))
+    words = f"wrong only in the rows of ids that occur more than once ({rows}): their terms "
+    words += "are assigned, and not added"
+    if any(wrong.explains(candidate) for candidate in _assigned(wrong, ids)):
+        return Pattern("repeated ids", words)
+    if wrong.evidence.jacobian is None and _are_wrong(wrong, repeated):
+        return Pattern("repeated ids", words)
+    return None
+
+
+def _assigned(wrong: WrongGradient, ids: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the gradients in which each row has the terms of its last or first occurrence alone."""
+    jacobian, dy, shape = wrong.evidence.jacobian, wrong.evidence.dy, wrong.numeric.shape
+    if jacobian is None or dy is None or dy.shape[: ids.ndim] != ids.shape:
+        return
+    terms = jacobian.reshape(*shape, ids.size, -1) * dy.reshape(ids.size, -1)
+    terms = terms.sum(axis=-1)
+    for places in (np.arange(ids.size), np.arange(ids.size)[::-1]):
+        candidate = wrong.numeric.copy()
+        for place in places:  # the last one stays
+            row = ids.reshape(-1)[place]
+            candidate[row] = terms[row, ..., place]
+        yield candidate
+
+
+def _find_tied(wrong: WrongGradient, absent: np.ndarray) -> Pattern | None:
+    """Explain a gradient that lacks one of the two uses of a table: as look-up, and as output."""
     if not absent.any() or absent.all() or not _derivative(wrong, absent).any():
         return None  # a table that is only looked up has no gradient in absent rows
     if not np.where(wrong.comparable, wrong.analytic, 0.0)[absent].any():
         words = "zero in the rows of ids that do not occur: of its two uses, the look-up alone "
         return Pattern("tied", words + "has a gradient")
-    if np.array_equal(wrong_rows, ~absent):
+    if _are_wrong(wrong, ~absent):
         words = "wrong only in the rows of ids that occur: of its two uses, the look-up has no "
         return Pattern("tied", words + "gradient")
     return None
@@ -66,15 +97,14 @@ def _derivative(wrong: WrongGradient, rows: np.ndarray) -> np.ndarray:
 
 def _find_masked(wrong: WrongGradient) -> Pattern | None:
     """Find a mask that separates the right entries from the wrong ones."""
+    entries = np.abs(wrong.error) > RIGHT * _largest(wrong.numeric[wrong.comparable])
     for name, mask in wrong.evidence.inputs.items():
         fits = mask.dtype.kind == "b" and mask.shape == wrong.numeric.shape[: mask.ndim]
-        if not fits or mask.all() or not mask.any():
+        if not fits or min(entries[mask].size, entries[~mask].size) < FEWEST:
             continue
-        kept_error, masked_error = (_largest(wrong.error[rows]) for rows in (mask, ~mask))
-        scale = RIGHT * _largest(wrong.numeric[wrong.comparable])
-        if kept_error <= scale < masked_error:
+        if not entries[mask].any() and entries[~mask].mean() > MOST:
             return Pattern("masked", f"wrong only where {name} is False")
-        if masked_error <= scale < kept_error and not wrong.analytic[mask].any():
+        if not entries[~mask].any() and not wrong.analytic[mask].any():
             return Pattern("masked", f"zero where {name} is True: the mask is inverted")
     return None
 
@@ -138,25 +168,25 @@ def _find_few(wrong: WrongGradient) -> Pattern | None:
         n = wrong.numeric.shape[axis]
         if n < 2 or wrong.numeric.size // n < 3:
             continue
-        slices = _wrong_slices(wrong, axis)
-        if 0 < 2 * slices.sum() <= n and _all_wrong(wrong, axis, slices):
+        slices = (_wrong_entries(wrong, axis)).any(axis=1)
+        if 0 < 2 * slices.sum() <= n and _are_wrong(wrong, slices, axis):
             numbers = _list_numbers(np.flatnonzero(slices))
             return Pattern("slices", f"wrong only at {numbers} of axis {axis}, right elsewhere")
     return None
 
 
-def _wrong_slices(wrong: WrongGradient, axis: int) -> np.ndarray:
-    """Return which slices along an axis have a wrong entry."""
+def _wrong_entries(wrong: WrongGradient, axis: int) -> np.ndarray:
+    """Return which entries are wrong, as rows along an axis."""
     errors = np.abs(np.moveaxis(wrong.error, axis, 0)).reshape(wrong.error.shape[axis], -1)
-    scale = RIGHT * _largest(wrong.numeric[wrong.comparable])
-    return np.asarray((errors > scale).any(1))
+    return np.asarray(errors > RIGHT * _largest(wrong.numeric[wrong.comparable]))
 
 
-def _all_wrong(wrong: WrongGradient, axis: int, slices: np.ndarray) -> bool:
-    """Return whether most entries of the wrong slices are wrong: one of them is no slice."""
-    errors = np.abs(np.moveaxis(wrong.error, axis, 0)).reshape(wrong.error.shape[axis], -1)[slices]
-    scale = RIGHT * _largest(wrong.numeric[wrong.comparable])
-    return bool(((errors > scale).mean(1) > 0.5).all())
+def _are_wrong(wrong: WrongGradient, slices: np.ndarray, axis: int = 0) -> bool:
+    """Return whether these slices are wrong in most entries, and all others right in several."""
+    entries = _wrong_entries(wrong, axis)
+    right = entries[~slices]
+    are_wrong = bool((entries[slices].mean(axis=1) > MOST).all())
+    return are_wrong and not right.any() and right.size >= FEWEST
 
 
 def _rows(wrong: WrongGradient, axis: int) -> Iterator[np.ndarray]:

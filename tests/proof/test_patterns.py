@@ -64,6 +64,10 @@ LINEAR_FAULTS = {
         {"x": "backward is 1.23457 times the derivative"},
     ),
     "transposed": (lambda dx, dW, db, dy, x: (dx, dW.T, db), {"W": "transposed"}),
+    "transposed and divided": (
+        lambda dx, dW, db, dy, x: (dx, dW.T / 3.0, db),
+        {"W": "transposed; besides, backward is 1/3 of the derivative; 3 is the batch size"},
+    ),
     "swapped axes": (
         lambda dx, dW, db, dy, x: (dx.swapaxes(0, 1).reshape(dx.shape), dW, db),
         {"x": "its axes are in the order (1, 0, 2), then reshaped so that it fits"},
@@ -244,6 +248,46 @@ EMBEDDING_FAULTS = {
 def test_what_happens_to_repeated_ids_is_named(change, words):
     table = np.random.default_rng(0).normal(size=(5, 4))
     assert patterns_of(embedding_but(change), IDS, table) == {"E": words}
+
+
+def test_a_table_whose_ids_all_repeat_is_not_taken_for_assigned_without_a_reason():
+    """All rows are wrong, and all ids occur more than once."""
+    ids = np.array([[0, 1, 0], [1, 0, 1]])
+
+    def backward(dy, ids):
+        dE = np.random.default_rng(3).normal(size=(2, 4))
+        return (dE,)
+
+    assert patterns_of((lambda ids, E: (E[ids], ids), backward), ids, np.ones((2, 4))) == {}
+
+
+def test_ids_that_are_assigned_are_named_where_all_repeat():
+    ids = np.array([[0, 1, 0], [1, 0, 1]])
+
+    def backward(dy, ids):
+        dE = np.zeros((2, 4))
+        dE[ids] = dy
+        return (dE,)
+
+    (words,) = patterns_of((lambda ids, E: (E[ids], ids), backward), ids, np.ones((2, 4))).values()
+    assert words.endswith("their terms are assigned, and not added")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_error_of_random_entries_has_no_name(seed):
+    """Of entries that are right by chance no row is made."""
+    draw = np.random.default_rng([seed, 1])
+    shape = tuple(draw.integers(1, 6, draw.integers(0, 4)))
+    numeric = draw.normal(size=shape)
+    wrong = draw.random(shape) < 0.6
+    analytic = np.asarray(numeric + wrong * draw.normal(size=shape))
+    inputs = {
+        "x": draw.normal(size=shape),
+        "ids": draw.integers(0, max(shape[0], 1) if shape else 1, 4),
+        "mask": draw.random(shape[:1]) < 0.7,
+    }
+    evidence = Evidence(inputs=inputs, dy=draw.normal(size=shape), y=draw.normal(size=shape))
+    assert name_pattern("W", analytic, numeric, evidence) == ""
 
 
 def tied_but(look_up, projection):
