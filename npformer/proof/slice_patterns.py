@@ -168,7 +168,7 @@ def _find_few(wrong: WrongGradient) -> Pattern | None:
         n = wrong.numeric.shape[axis]
         if n < 2 or wrong.numeric.size // n < 3:
             continue
-        slices = (_wrong_entries(wrong, axis)).any(axis=1)
+        slices = np.asarray(_wrong_entries(wrong, axis).any(axis=1))
         if 0 < 2 * slices.sum() <= n and _are_wrong(wrong, slices, axis):
             numbers = _list_numbers(np.flatnonzero(slices))
             return Pattern("slices", f"wrong only at {numbers} of axis {axis}, right elsewhere")
