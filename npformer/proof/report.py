@@ -108,6 +108,13 @@ class GradcheckReport:
         twins_right = all(twin.passed for twin in self.twins)
         return twins_right and not self.broken_rules and not self.wrong_tensors()
 
+    @property
+    def verdict(self) -> str:
+        """Whether the check passed, in words."""
+        if self.derivative_alone:
+            return "the derivative is right" if self.passed else "the derivative is WRONG"
+        return "passed" if self.passed else "FAILED"
+
     def wrong_tensors(self) -> list[TensorReport]:
         """Return the reports of the tensors whose gradient is wrong."""
         return [
@@ -144,13 +151,10 @@ class GradcheckReport:
         return written
 
     def __str__(self) -> str:
-        verdict = "passed" if self.passed else "FAILED"
-        if self.derivative_alone:
-            verdict = "the derivative is right" if self.passed else "the derivative is WRONG"
         reason = "wrong" if self.derivative_alone else "rule broken"
         return "\n".join(
             [
-                f"gradcheck of {self.title}: {verdict}, tolerance {self.tolerance:g}",
+                f"gradcheck of {self.title}: {self.verdict}, tolerance {self.tolerance:g}",
                 *self._table(),
                 *self._lines_of_patterns(),
                 *([f"  no complex step: {self.not_analytic}"] if self.not_analytic else []),

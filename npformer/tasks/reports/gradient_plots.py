@@ -94,11 +94,12 @@ def errors_plot(
         ],
         lines,
     )
+    of_exact = " and the complex step" if exact.size else ""
     return _figure(
         picture,
         "Error of each entry",
-        "Against differences and the complex step; the dashed lines are the tolerances. Errors "
-        f"below {LEAST:g} are at the lower edge.",
+        f"Against differences{of_exact}; dashed is what passes. Errors below {LEAST:g} are at the "
+        "lower edge.",
     )
 
 
@@ -126,10 +127,12 @@ def steps_plot(entries: Entries, tolerance: float) -> Element | None:
         groups,
     )
     numbers = " and ".join(map(str, places))
+    has_exact = any(group.kind == "exact" and len(group.x) for group in groups)
+    and_exact = " and from the complex step" if has_exact else ""
     words = (
-        f"Of central differences at {numbers}, from backward and from the complex step. A right "
-        "gradient gives a V: small steps round, large ones truncate, unless the function is "
-        "linear. A wrong one stays away at every step."
+        f"Of central differences at {numbers}, from backward{and_exact}. A right gradient gives a "
+        "V: small steps round, large ones truncate, unless the function is linear. A wrong one "
+        "stays away at every step."
     )
     return _figure(picture, "Error over the step", words)
 
@@ -145,7 +148,7 @@ def error_map(entries: Entries) -> Element | None:
     shown, shown_known = shrink(decades.reshape(shape), known.reshape(shape), SIDE)
     address = data_address(shown, shown_known, "weights", DARKEST, BRIGHTEST)
     rows, columns = decades.reshape(shape).shape
-    height = min(max(rows / columns, 0.12), 1.6)
+    height = min(max(rows / columns, 0.12), 1.0)
     alt = f"errors of {rows} x {columns} entries, from dark, 1e-12, to bright, 1"
     image = e("img", src=address, alt=alt, style=f"aspect-ratio: 1 / {height:.3g}; width: 100%")
     block = math.ceil(max(rows, columns) / SIDE)

@@ -63,7 +63,7 @@ def write_index(
         name = e("a", title, href=file) if file else title
         verdict = e("b", "FAILED", class_="failed") if not report.passed else "passed"
         patterns = "; ".join(f"{t.name}: {t.pattern}" for t in report.tensors if t.pattern)
-        rows.append([name, verdict, patterns, f"{report.error:.1e}"])
+        rows.append([name, verdict, e("span", patterns, class_="wrapped"), f"{report.error:.1e}"])
     n_failed = sum(not report.passed for report, _ in reports.values())
     summary = f"{len(rows)} checks, {len(rows) - n_failed} passed, {n_failed} failed."
     head = ["case", "verdict", "what is wrong", "largest error"]
@@ -73,8 +73,7 @@ def write_index(
 
 
 def _page(report: GradcheckReport) -> bytes:
-    verdict = "passed" if report.passed else "FAILED"
-    title = f"gradcheck of {report.title}: {verdict}"
+    title = f"gradcheck of {report.title}: {report.verdict}"
     wrong = report.wrong_tensors()
     first = wrong + [tensor for tensor in report.tensors if tensor not in wrong]
     stepped = {tensor.name for tensor in first[:MOST_STEPPED]}
