@@ -31,8 +31,9 @@ def check_files(names: list[str], options: argparse.Namespace) -> int:
     pages = GradcheckPages(options.report, overwrite=options.overwrite, every_case=options.verbose)
     trials: list[Trial] = []
     for name in names:
+        module = _load(name)
         print(name)
-        for trial in try_module(_load(name)):
+        for trial in try_module(module):
             trials.append(trial)
             _print_trial(trial, options.verbose, pages)
     for trial in _registered_trials():

@@ -50,7 +50,7 @@ READ = {
 }
 """Options and arguments that name what is read. A hint is counted beside the exercises."""
 
-FOLDERS = {"train --out", "pretrain --out", "exercises start folder"}
+FOLDERS = {"train --out", "pretrain --out", "exercises start folder", "gradcheck --report"}
 """Folders that are written: what is there stays, which other tests show, and those below."""
 
 WORDS = {"predict": ["nothing"], "look": ["nothing"]}
@@ -276,6 +276,9 @@ def saved_folder(folder: Path, **options: Any) -> None:
 
 
 WRITING = {
+    "npformer.GradcheckReport.save": Writing(
+        "m.html", lambda p, **o: nf.gradcheck(nf.functional.relu, np.ones(3)).save(p, **o)
+    ),
     "npformer.save": Writing("m.safetensors", lambda p, **o: nf.save(model(), p, **o)),
     "npformer.report": Writing("r.html", lambda p, **o: nf.report(model(), X, Y, path=p, **o)),
     "npformer.predict_to_file": Writing(
