@@ -15,7 +15,8 @@ from npformer.proof.foreign.arrays_inside import (
 
 class Holder:
     def __init__(self, **values):
-        self.__dict__.update(values)
+        for name, value in values.items():
+            setattr(self, name, value)
 
 
 class Slotted:
