@@ -65,15 +65,27 @@ def _find_residual_behind(wrong: WrongGradient, pairs: Pairs) -> Pattern | None:
 
 
 def locate(names: Sequence[str], wrong: Sequence[str]) -> str:
-    """Return where in a backward pass the error comes in; "" if the order does not say.
+    """Return where in a backward pass the error comes in; "" if the names do not say.
 
     `names` are all tensors from the input to the output. Going back, gradients are right up to some
-    tensor, and wrong from there on.
+    tensor, and wrong from there on; or one path of several is wrong.
     """
     n_wrong = len(wrong)
-    if not 2 <= n_wrong < len(names) or list(names[:n_wrong]) != list(wrong):
+    if not 1 <= n_wrong < len(names):
         return ""
-    return (
-        f"going back, the gradients are right as far as {names[n_wrong]}, and wrong from "
-        f"{names[n_wrong - 1]} on: look between the two"
-    )
+    if list(wrong) == [names[0]]:
+        return (
+            f"the gradient of {names[0]} alone is wrong: look at the last step of the backward "
+            "pass, where the paths to it are added"
+        )
+    if list(names[:n_wrong]) == list(wrong):
+        return (
+            f"going back, the gradients are right as far as {names[n_wrong]}, and wrong from "
+            f"{names[n_wrong - 1]} on: look between the two"
+        )
+    if list(wrong) == [names[0], wrong[-1]]:
+        return (
+            f"beside {names[0]}, the gradient of {wrong[-1]} alone is wrong: look at the path that "
+            "leads to it"
+        )
+    return ""

@@ -85,10 +85,14 @@ def _kinds_of_reasons(
 ) -> Iterator[list[Reason]]:
     """Yield reasons of one kind, the most likely kinds first."""
     yield [reason for name, p in numbers.items() for reason in _reasons_of_dropout(name, p)]
-    for sizes in (_main_sizes(inputs), _other_sizes(inputs, numbers)):
-        names = [(name, n) for name, n in sizes if n > 1]
-        yield [reason for name, n in names for reason in _reasons_of_size(name, n)]
-        yield [reason for name, n in names for reason in _reasons_of_root(name, n)]
+    main, others = (
+        [(name, n) for name, n in sizes if n > 1]
+        for sizes in (_main_sizes(inputs), _other_sizes(inputs, numbers))
+    )
+    yield [reason for name, n in main for reason in _reasons_of_size(name, n)]
+    yield [reason for name, n in main for reason in _reasons_of_root(name, n)]
+    of_sizes = [reason for name, n in others for reason in _reasons_of_size(name, n)]
+    yield of_sizes + [reason for name, n in others for reason in _reasons_of_root(name, n)]
     yield list(_reasons_of_counts(inputs))
 
 
@@ -171,9 +175,14 @@ def _other_sizes(
             yield f"{name}.shape[{axis}]", n
         if array.ndim > 1:
             yield f"the number of entries of {name}", array.size
+    widths = [array.shape[-1] for array in list(inputs.values())[:1] if array.ndim > 1]
     for name, number in numbers.items():
-        if number == int(number):
-            yield name, int(number)
+        if not math.isfinite(number) or number != int(number):
+            continue
+        yield name, int(number)
+        for width in widths:
+            if 1 < number < width and width % int(number) == 0:
+                yield f"the number of features divided by {name}", width // int(number)
 
 
 def _write_number(factor: float) -> str:

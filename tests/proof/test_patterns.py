@@ -579,15 +579,26 @@ def test_many_tensors_with_the_same_error_share_a_line():
 @pytest.mark.parametrize(
     ("names", "wrong", "said"),
     [
-        ("xabc", "xa", True),
-        ("xabc", "xb", False),
-        ("xabc", "ab", False),
-        ("xabc", "x", False),
-        ("xabc", "xabc", False),
+        ("xabc", "xa", "right as far as b, and wrong from a on"),
+        ("xabc", "xab", "right as far as c, and wrong from b on"),
+        ("xabc", "xb", "beside x, the gradient of b alone is wrong"),
+        ("xabc", "x", "the gradient of x alone is wrong"),
+        ("xabc", "ab", ""),
+        ("xabc", "xac", ""),
+        ("xabc", "xabc", ""),
+        ("x", "x", ""),
     ],
 )
-def test_the_place_is_said_where_the_order_tells(names, wrong, said):
-    assert bool(locate(names, wrong)) == said
+def test_the_place_is_said_where_the_names_tell(names, wrong, said):
+    place = locate(names, wrong)
+    assert said in place
+    assert bool(said) == bool(place)
+
+
+def test_the_root_of_the_width_of_a_head_is_named():
+    evidence = Evidence(inputs={"x": np.ones((5, 3, 12))}, numbers={"n_heads": 2})
+    words = "backward is sqrt(6) times the derivative; 6 is the number of features divided by"
+    assert name_pattern("W", np.sqrt(6.0) * W, W, evidence).startswith(words)
 
 
 def test_a_saved_output_is_named():
