@@ -3,7 +3,7 @@
 from types import ModuleType
 
 import numpy as np
-from npformer.proof.foreign.trials.trial import Trial, try_module
+from npformer.proof.trials.trial import Trial, try_module
 
 
 class Scale:
