@@ -58,6 +58,7 @@ PAGES = {
     "performance": "core.dispatch engine",
     "look_inside": "tasks.reports training.inspection",
     "museum": "learn.museum",
+    "check_your_layer": "proof.gradcheck proof.report",
     "beyond_gradients": "proof.promises",
     "extending": "core.support.registry models.config",
     "extending/layer": "core.context core.layer core.parameters",

@@ -27,6 +27,8 @@ QUOTED = [
     if block["source"]
 ]
 LONG = [
+    "check_your_layer.md",
+    "hand_written_transformers.md",
     "chapters/decoder.md",
     "chapters/training.md",
     "chapters/language_models.md",

@@ -226,7 +226,7 @@ def write_shapes(arguments: dict[str, Any]) -> str:
     written = []
     for name, value in arguments.items():
         if isinstance(value, np.ndarray):
-            ids = " of ids" if value.dtype.kind in "iu" else ""
+            ids = " of ids" if value.dtype.kind in "iu" and plain(name) not in IDS else ""
             written.append(f"{name} {value.shape}{ids}")
         elif value is not None and not isinstance(value, np.random.Generator):
             written.append(f"{name}={value!r}")
