@@ -428,6 +428,20 @@ class SGDOfParameters:
             p.data = p.data - self.lr * p.grad
 
 
+class SGDOfDeepModel:
+    """Its model has blocks, which have layers, which have w and dw."""
+
+    def __init__(self):
+        layers = [SimpleNamespace(w=np.ones(shape), dw=np.ones(shape)) for shape in ((2, 3), (4,))]
+        self.model = SimpleNamespace(blocks=[SimpleNamespace(layers=layers)])
+        self.lr = 0.1
+
+    def step(self):
+        for block in self.model.blocks:
+            for layer in block.layers:
+                layer.w = layer.w - self.lr * layer.dw
+
+
 TENSORFLOW = "Adam: epsilon is added to the root before its correction (TensorFlow)"
 
 STYLES = {
@@ -459,6 +473,7 @@ STYLES = {
         "gradient descent with Nesterov's momentum",
     ),
     "lists": (AMSGrad, "AMSGrad"),
+    "an object with a deep model": (SGDOfDeepModel(), "gradient descent"),
     "an object with its model": (SGDOfOneModel(), "gradient descent"),
 }
 """Each style: the optimizer, and what the report says that it is."""

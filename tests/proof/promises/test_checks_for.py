@@ -90,7 +90,7 @@ def with_width(layer):
             ],
         ),
         (with_width(BatchNorm()), ["BatchNorm: what evaluation promises"]),
-        (TokenDropout, []),
+        (TokenDropout(), []),
         (adam_backward, []),
         (initialize_adam, []),
         (linear, []),

@@ -78,6 +78,20 @@ def test_a_right_evaluation_passes(layer):
     assert nf.evaluationcheck(layer, X.astype(dtype)).passed
 
 
+class AlmostAlone(BatchNorm):
+    def forward(self, x):
+        return x * x.dtype.type(1.0 + 1e-6 * len(x))
+
+
+def test_rounding_passes_in_float32():
+    assert nf.evaluationcheck(AlmostAlone(), X.astype("float32")).passed
+
+
+def test_a_small_part_of_the_batch_does_not_pass_in_float64():
+    with pytest.raises(nf.PromiseError, match="does it use the mean of the batch"):
+        nf.evaluationcheck(AlmostAlone(), X)
+
+
 def test_a_mask_goes_with_its_sample():
     mask = np.arange(5) < np.array([[5], [3], [2]])
     assert nf.evaluationcheck(Attention(), X, mask=mask).passed

@@ -230,6 +230,18 @@ def test_a_function_that_makes_one_is_called():
     assert nf.optimcheck(lambda: AdamOfDicts(lr=0.5)).settings["lr"] == 0.5
 
 
+def test_each_kind_of_gradients_is_run():
+    assert [difference.course for difference in nf.optimcheck(AdamOfDicts).differences] == [
+        "drawn",
+        "constant",
+        "of very different sizes",
+        "as small as 1e-8",
+        "partly 0",
+        "0",
+        "drawn, for two of one shape",
+    ]
+
+
 def test_the_report_has_the_step_that_is_wrong():
     with pytest.raises(nf.OptimcheckError) as error:
         nf.optimcheck(adam_with("t = self.t", "t = 1"))
