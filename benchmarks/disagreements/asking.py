@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,17 +56,22 @@ def call_names(library: str) -> set[str]:
     return set(source_of_calls(library))
 
 
+@cache
 def source_of_calls(library: str) -> dict[str, str]:
     """Return the source of each call of a script, below that of the functions that it uses."""
     text = script_of(library).read_text("utf-8")
-    functions = {
-        node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)
-    }
+    texts = [text]
+    if "import onnx_operators" in text:  # whose calls are those of several scripts
+        texts.append((LIBRARIES / "onnx_operators.py").read_text("utf-8"))
     sources = {}
-    for name, node in functions.items():
-        if any(isinstance(it, ast.Name) and it.id == "call" for it in node.decorator_list):
-            helpers = _helpers(node, functions)
-            sources[name] = "\n\n".join(_source(text, functions[it]) for it in (*helpers, name))
+    for text in texts:
+        functions = {
+            node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)
+        }
+        for name, node in functions.items():
+            if any(isinstance(it, ast.Name) and it.id == "call" for it in node.decorator_list):
+                helpers = [it for it in _helpers(node, functions) if it != "run"]
+                sources[name] = "\n\n".join(_source(text, functions[it]) for it in (*helpers, name))
     return sources
 
 

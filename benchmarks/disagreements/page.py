@@ -95,7 +95,7 @@ def part_text(part: Part, table: Table) -> str:
         letter = "abcdefghij"[k]
         lines.append(f"- ({letter}) {question.text}{dtype_text(question)}")
         titles += [f"{letter}: {name}" for asked, name in columns if asked.name == question.name]
-    rows = [[OURS, *(numbers(question.answers[name]) for question, name in columns)]]
+    rows = [[OURS, *(numbers(question.answers.get(name)) for question, name in columns)]]
     libraries = sorted(
         {
             library
@@ -144,7 +144,9 @@ def cell_text(
 
 
 def numbers(values: Any) -> str:
-    """Return up to four numbers with six digits."""
+    """Return up to four numbers with six digits; None stands for an error."""
+    if values is None:
+        return "error"
     flat = np.asarray(values).ravel()
     texts = [number_text(float(value)) for value in flat[:4]]
     return ", ".join(texts) + (", ..." if flat.size > 4 else "")

@@ -2,7 +2,9 @@
 
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,10 +41,15 @@ class Reason:
 MODULES = {"F": F, "np": np, "optim": optim}
 
 
+@cache
+def all_reasons() -> dict[str, list[dict[str, Any]]]:
+    """Return the reasons of all parts, as the file has them."""
+    return tomllib.loads(REASONS.read_text("utf-8"))
+
+
 def reasons_of(part: Part) -> list[Reason]:
     """Return the reasons of a part, in the order of their numbers on the page."""
-    tables = tomllib.loads(REASONS.read_text("utf-8")).get(part.name, [])
-    return [Reason(**table) for table in tables]
+    return [Reason(**table) for table in all_reasons().get(part.name, [])]
 
 
 def reason_number(reasons: list[Reason], question: str, library: str) -> int | None:

@@ -17,13 +17,18 @@ def linear(x, W, b):
 
 
 @call
+def layer_norm_default(x):
+    return jax.nn.standardize(x)
+
+
+@call
 def layer_norm(x, gamma, beta, eps):
     return gamma * jax.nn.standardize(x, epsilon=eps) + beta
 
 
 @call
-def layer_norm_default(x):
-    return jax.nn.standardize(x)
+def rms_norm(x, gamma, eps):
+    return gamma * x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps)
 
 
 @call
@@ -37,9 +42,61 @@ def gelu(x, approximate):
 
 
 @call
+def sigmoid(x):
+    return jax.nn.sigmoid(x)
+
+
+@call
+def silu(x):
+    return jax.nn.silu(x)
+
+
+@call
+def relu(x):
+    return jax.nn.relu(x)
+
+
+@call
+def maximum(x):
+    return jnp.maximum(x, 0)
+
+
+@call
+def softmax_without_axis(x):
+    return jax.nn.softmax(x).ravel()[0]
+
+
+@call
+def softmax(x, axis):
+    return jax.nn.softmax(x, axis=axis)
+
+
+@call
+def log_softmax(x):
+    return jax.nn.log_softmax(x)
+
+
+@call
+def largest(x):
+    return jnp.max(x)
+
+
+@call
+def max_pooling(x):
+    winner = jnp.argmax(x, axis=1)[:, None, :]  # jnp.max shares the gradient out among equals
+    return jnp.take_along_axis(x, winner, axis=1)[:, 0, :]
+
+
+@call
+def place_of_largest(x):
+    return jnp.argmax(x)
+
+
+@call
 def attention_default(query, key, value, mask):
     query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
-    return jnp.swapaxes(jax.nn.dot_product_attention(query, key, value, mask=mask), 1, 2)
+    options = {"mask": mask} if mask.dtype == bool else {"bias": mask}
+    return jnp.swapaxes(jax.nn.dot_product_attention(query, key, value, **options), 1, 2)
 
 
 @call
@@ -61,6 +118,107 @@ def causal_attention(query, key, value, begin):
     mask = begin + jnp.arange(query.shape[-2])[:, None] >= jnp.arange(key.shape[-2])
     scores = query @ key.mT / query.shape[-1] ** 0.5
     return jax.nn.softmax(scores, where=mask) @ value
+
+
+@call
+def grouped_attention_default(query, key, value):
+    query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
+    return jnp.swapaxes(jax.nn.dot_product_attention(query, key, value), 1, 2)
+
+
+@call
+def grouped_attention(query, key, value):
+    times = query.shape[1] // key.shape[1]
+    key, value = jnp.repeat(key, times, axis=1), jnp.repeat(value, times, axis=1)
+    return jax.nn.softmax(query @ key.mT / query.shape[-1] ** 0.5) @ value
+
+
+@call
+def embedding(ids, table):
+    return table[ids]
+
+
+@call
+def embedding_beyond(ids, table):
+    return embedding(ids, table)
+
+
+@call
+def conv1d_default(x, W, padding):
+    return conv1d(x, W, padding)
+
+
+@call
+def conv1d(x, W, padding):
+    dimensions = ("NWC", "WIO", "NWC")
+    return jax.lax.conv_general_dilated(x, W, (1,), padding.upper(), dimension_numbers=dimensions)
+
+
+@call
+def glu(x):
+    return jax.nn.glu(x)
+
+
+@call
+def gated(x, W_gate, W_up, W_down):
+    return (jax.nn.silu(x @ W_gate) * (x @ W_up)) @ W_down
+
+
+@call
+def mean_pooling_default(x, mask):
+    return jnp.mean(x, axis=1, where=mask[..., None])
+
+
+@call
+def mean_pooling(x, mask):
+    count = jnp.maximum(mask.sum(1, keepdims=True), 1)
+    return jnp.sum(x, axis=1, where=mask[..., None]) / count
+
+
+@call
+def squared_error(prediction, target):
+    return jnp.mean((prediction - target) ** 2)
+
+
+@call
+def fourier(x):
+    return jnp.fft.fft2(x).real
+
+
+@call
+def inverse(x):
+    return jnp.fft.ifft(x).real
+
+
+@call
+def hartley(x):
+    transform = jnp.fft.fft2(x)
+    return transform.real - transform.imag
+
+
+@call
+def variance_default(x):
+    return jnp.var(x)
+
+
+@call
+def variance(x):
+    return jnp.var(x, axis=-1)
+
+
+@call
+def mean(x):
+    return jnp.mean(x)
+
+
+@call
+def sum_of_ones(n):
+    return jnp.ones(n, "float32").sum()
+
+
+@call
+def median(x):
+    return jnp.median(x)
 
 
 def array(values, dtype):

@@ -43,7 +43,7 @@ def draw_layer_norm(rng: np.random.Generator) -> Question:
         "gamma": rng.normal(size=d),
         "beta": rng.normal(size=d),
     }
-    settings = {"eps": float(10.0 ** -rng.integers(3, 13))}
+    settings = {"eps": float(2.0 ** -rng.integers(10, 40))}  # exact in float32
     dy = rng.normal(size=(2, rows, d))
     return ask(LAYER_NORM, "layer_norm", arrays=arrays, settings=settings, dy=dy, dtype="float64")
 
@@ -51,7 +51,7 @@ def draw_layer_norm(rng: np.random.Generator) -> Question:
 def draw_rms_norm(rng: np.random.Generator) -> Question:
     rows, d = rng.integers(1, 9, size=2)
     arrays = {"x": rng.normal(size=(2, rows, d)), "gamma": rng.normal(size=d)}
-    settings = {"eps": float(10.0 ** -rng.integers(3, 13))}
+    settings = {"eps": float(2.0 ** -rng.integers(10, 40))}  # exact in float32
     dy = rng.normal(size=(2, rows, d))
     return ask(RMS_NORM, "rms_norm", arrays=arrays, settings=settings, dy=dy, dtype="float64")
 
