@@ -177,12 +177,16 @@ def _other_sizes(
             yield f"the number of entries of {name}", array.size
     widths = [array.shape[-1] for array in list(inputs.values())[:1] if array.ndim > 1]
     for name, number in numbers.items():
-        if not math.isfinite(number) or number != int(number):
-            continue
-        yield name, int(number)
-        for width in widths:
-            if 1 < number < width and width % int(number) == 0:
-                yield f"the number of features divided by {name}", width // int(number)
+        if math.isfinite(number) and number == int(number):
+            yield from _sizes_of_setting(name, int(number), widths)
+
+
+def _sizes_of_setting(name: str, n: int, widths: Sequence[int]) -> Iterator[tuple[str, int]]:
+    """Yield a whole number among the settings, and what it divides a width into: heads."""
+    yield name, n
+    for width in widths:
+        if 1 < n < width and width % n == 0:
+            yield f"the number of features divided by {name}", width // n
 
 
 def _write_number(factor: float) -> str:
