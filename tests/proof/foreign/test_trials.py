@@ -3,6 +3,7 @@
 from types import ModuleType
 
 import numpy as np
+
 from npformer.proof.trials.trial import Trial, try_module
 
 
