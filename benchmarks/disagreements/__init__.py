@@ -1,4 +1,9 @@
-"""Where libraries disagree: the same numbers through each, beside npformer's in float64."""
+"""Where libraries disagree: the same numbers through each, beside npformer's in float64.
+
+Each library runs in an environment for it alone, which uv makes and keeps. On Linux a plain torch
+brings CUDA: for its build without, set UV_INDEX to PyTorch's index of CPU builds, or UV_FIND_LINKS
+to a folder with its wheel.
+"""
 
 import argparse
 

@@ -77,9 +77,10 @@ def source_of_calls(library: str) -> dict[str, str]:
 
 def _helpers(node: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> list[str]:
     """Return the names of the script's functions that a function uses, those used first."""
+    own_names = {node.name, *(argument.arg for argument in node.args.args)}
     helpers: list[str] = []
     for inner in ast.walk(node):
-        if isinstance(inner, ast.Name) and inner.id in functions and inner.id != node.name:
+        if isinstance(inner, ast.Name) and inner.id in functions and inner.id not in own_names:
             for name in (*_helpers(functions[inner.id], functions), inner.id):
                 if name not in helpers:
                     helpers.append(name)

@@ -157,6 +157,13 @@ def grouped_attention_default(query, key, value):
 
 
 @call
+def grouped_attention(query, key, value):
+    times = query.shape[1] // key.shape[1]
+    key, value = ops.repeat(key, times, axis=1), ops.repeat(value, times, axis=1)
+    return ops.softmax(query @ ops.swapaxes(key, -1, -2) / query.shape[-1] ** 0.5) @ value
+
+
+@call
 def multihead_shape(d_model, n_heads):
     layer = layers.MultiHeadAttention(n_heads, d_model // n_heads)
     layer.build((1, 1, d_model), (1, 1, d_model))
@@ -339,12 +346,37 @@ def adamw_default(theta, gradients, lr):
 
 
 @call
+def adamw(theta, gradients, lr, betas, eps, weight_decay):
+    optimizer = keras.optimizers.AdamW(lr, weight_decay, *betas)
+    variable = keras.Variable(theta, dtype=dtype_of(theta.dtype))
+    optimizer.build([variable])
+    for step, gradient in enumerate(gradients, start=1):
+        optimizer.epsilon = eps * (1 - betas[1] ** step) ** 0.5  # it stands before v's correction
+        optimizer.apply([gradient])
+    return variable.value
+
+
+@call
 def sgd_default(theta, gradients, lrs, momentum, nesterov):
     optimizer = keras.optimizers.SGD(1.0, momentum=momentum, nesterov=nesterov)
     variable = keras.Variable(theta, dtype=dtype_of(theta.dtype))
     optimizer.build([variable])
     for lr, gradient in zip(lrs, gradients, strict=True):
         optimizer.learning_rate = lr
+        optimizer.apply([gradient])
+    return variable.value
+
+
+@call
+def sgd(theta, gradients, lrs, momentum, nesterov):
+    optimizer = keras.optimizers.SGD(lrs[0], momentum=momentum, nesterov=nesterov)
+    variable = keras.Variable(theta, dtype=dtype_of(theta.dtype))
+    optimizer.build([variable])
+    last = lrs[0]
+    for lr, gradient in zip(lrs, gradients, strict=True):
+        velocity = optimizer.momentums[0]
+        velocity.assign(velocity * (lr / last))  # which holds the rate
+        optimizer.learning_rate = last = lr
         optimizer.apply([gradient])
     return variable.value
 

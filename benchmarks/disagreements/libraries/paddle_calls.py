@@ -84,6 +84,12 @@ def largest(x):
 
 
 @call
+def max_pooling(x):
+    winner = x.argmax(axis=1, keepdim=True)
+    return paddle.take_along_axis(x, winner, axis=1).squeeze(1)
+
+
+@call
 def place_of_largest(x):
     return x.argmax()
 
@@ -101,6 +107,12 @@ def glu(x):
 @call
 def gated(x, W_gate, W_up, W_down):
     return (F.silu(x @ W_gate) * (x @ W_up)) @ W_down
+
+
+@call
+def mean_pooling(x, mask):
+    weights = mask.unsqueeze(-1).astype(x.dtype)
+    return (x * weights).sum(1) / weights.sum(1).clip(min=1)
 
 
 @call
@@ -149,6 +161,16 @@ def cross_entropy_smoothed(logits, labels, label_smoothing):
 
 
 @call
+def cross_entropy(logits, labels, class_weights, label_smoothing):
+    # Its own mean counts ignored labels.
+    q = F.one_hot(labels.clip(min=0), logits.shape[-1]).astype(logits.dtype)
+    q = q * (labels >= 0).unsqueeze(-1).astype(logits.dtype)
+    smooth = q * (1 - label_smoothing) + label_smoothing / logits.shape[-1]
+    losses = -(class_weights * smooth * F.log_softmax(logits)).sum(-1)
+    return (losses * (labels >= 0).astype(logits.dtype)).sum() / (class_weights * q).sum()
+
+
+@call
 def binary_cross_entropy(logits, targets):
     return F.binary_cross_entropy_with_logits(logits, targets)
 
@@ -184,9 +206,26 @@ def adam_default(theta, gradients, lr):
 
 
 @call
+def adam(theta, gradients, lr, betas, eps):
+    theta.stop_gradient = False
+    return steps(paddle.optimizer.Adam(lr, *betas, eps, parameters=[theta]), theta, gradients)
+
+
+@call
 def adamw_default(theta, gradients, lr):
     theta.stop_gradient = False
     return steps(paddle.optimizer.AdamW(lr, parameters=[theta]), theta, gradients)
+
+
+@call
+def adamw(theta, gradients, lr, betas, eps, weight_decay):
+    theta.stop_gradient = False
+    optimizer = paddle.optimizer.Adam(lr, *betas, eps, parameters=[theta])
+    for gradient in gradients:
+        # AdamW rounds this factor to float32.
+        theta.set_value(theta.detach() * (1 - lr * weight_decay))
+        steps(optimizer, theta, [gradient])
+    return theta
 
 
 @call
