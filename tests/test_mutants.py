@@ -36,9 +36,11 @@ def test_a_test_that_traces_does_not_end_the_record(tmp_path):
     (tmp_path / "wishes.json").write_text(json.dumps({}))
     environment = os.environ | {"NPFORMER_MUTANTS": str(tmp_path / "wishes.json")}
     environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(ROOT)])
-    run = [sys.executable, "-m", "coverage", "run", "--source", str(tmp_path), "-m", "pytest"]
-    plugins = ["-p", "no:cacheprovider", "-p", "benchmarks.mutants_plugin"]
-    subprocess.run([*run, *plugins, "test_both.py"], cwd=tmp_path, env=environment, check=True)
+    command = (
+        f"{sys.executable} -m coverage run --source {tmp_path} -m pytest -p no:cacheprovider "
+        "-p benchmarks.mutants_plugin test_both.py"
+    )
+    subprocess.run(command.split(), cwd=tmp_path, env=environment, check=True)
 
     data = coverage.CoverageData(str(tmp_path / ".coverage"))
     data.read()

@@ -118,7 +118,7 @@ def ask_library(library: str, questions: dict[str, Question]) -> dict[str, Any]:
         answered = Path(folder) / "answers.json"
         asked.write_text(json.dumps([_as_json(key, it) for key, it in questions.items()]))
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
-        command = ["uv", "run", "--quiet", "--no-project", "--python", python, "--script"]
+        command = f"uv run --quiet --no-project --python {python} --script".split()
         process = subprocess.run(
             [*command, str(script_of(library)), str(asked), str(answered)],
             env=os.environ | ENVIRONMENT,

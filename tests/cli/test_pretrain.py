@@ -74,9 +74,19 @@ def test_settings_of_the_pretraining_cannot_be_changed(
 @pytest.fixture
 def tuned(pretrained, few_labels, tmp_path, prints):
     """Return the folder of a run that begins with a pretraining."""
-    words = ["--quiet", "--epochs=1", "--keep-repeated"]
-    prints("train", few_labels, "--from", pretrained, "--out", tmp_path / "run", *words)
-    return tmp_path / "run"
+    out = tmp_path / "run"
+    prints(
+        "train",
+        few_labels,
+        "--from",
+        pretrained,
+        "--out",
+        out,
+        "--quiet",
+        "--epochs=1",
+        "--keep-repeated",
+    )
+    return out
 
 
 def test_few_labels_begin_with_a_pretraining(tuned, prints):
@@ -85,18 +95,18 @@ def test_few_labels_begin_with_a_pretraining(tuned, prints):
 
 
 def test_a_classifier_is_no_pretraining(tuned, few_labels, tmp_path, fails):
-    words = ["--quiet", "--from", tuned, "--out", tmp_path / "other"]
-    assert "pretrained is a TextClassifier" in fails("train", few_labels, *words)
+    line = fails("train", few_labels, "--quiet", "--from", tuned, "--out", tmp_path / "other")
+    assert "pretrained is a TextClassifier" in line
 
 
 def test_a_pretraining_goes_on(pretrained, prints):
-    words = ["--out", pretrained, "--resume", "--epochs=3"]
-    assert "3 of 3" in prints("pretrain", pretrained.parent / "texts", *words)
+    texts = pretrained.parent / "texts"
+    assert "3 of 3" in prints("pretrain", texts, "--out", pretrained, "--resume", "--epochs=3")
 
 
 def test_a_table_needs_the_column_of_texts(few_labels, tmp_path, fails):
-    words = ["--text", "words", "--out", tmp_path / "x"]
-    assert "has no column" in fails("pretrain", few_labels, *words)
+    line = fails("pretrain", few_labels, "--text", "words", "--out", tmp_path / "x")
+    assert "has no column" in line
 
 
 def test_a_folder_of_texts_has_no_columns(pretrained, fails):

@@ -200,8 +200,19 @@ def untested(tmp_path, prints):
     table = write(tmp_path / "a.csv", *texts_and_labels(60))
     held_out = write(tmp_path / "b.csv", *texts_and_labels(20, seed=5))
     folder = tmp_path / "run"
-    words = ["--keep-repeated", "--validation", held_out, "--test", "0", "--out", folder]
-    return folder, prints("train", table, *TINY[1:], *words)
+    printed = prints(
+        "train",
+        table,
+        *TINY[1:],
+        "--keep-repeated",
+        "--validation",
+        held_out,
+        "--test",
+        "0",
+        "--out",
+        folder,
+    )
+    return folder, printed
 
 
 def test_a_file_may_be_validated_on(untested):

@@ -86,8 +86,9 @@ def test_a_model_loads_with_its_plugin(trained):
 @pytest.mark.processes
 def test_a_plugin_may_be_named_by_its_module(trained, tmp_path):
     out = tmp_path / "labels.npy"
-    words = ["--samples", 3, "--out", out, "--plugin", "tests.extending.plugin"]
-    process = npformer("predict", trained, *words)
+    process = npformer(
+        "predict", trained, "--samples", 3, "--out", out, "--plugin", "tests.extending.plugin"
+    )
     assert process.returncode == 0
     assert np.load(out).shape == (3,)
 

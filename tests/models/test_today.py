@@ -140,8 +140,8 @@ def test_a_translator_rotates_no_tokens_of_the_memory(rotary_translator):
 
 def test_a_translator_with_rotated_tokens_has_finite_gradients(rotary_translator, rng):
     source, target = rng.integers(3, 9, (4, 6)), rng.integers(3, 9, (4, 5))
-    batch = (source, target[:, :-1]), target[:, 1:]
-    loss, gradients = rotary_translator.loss_and_gradients(*batch)
+    x = source, target[:, :-1]
+    loss, gradients = rotary_translator.loss_and_gradients(x, target[:, 1:])
     assert np.isfinite(loss)
     assert all(np.isfinite(gradient).all() for gradient in gradients.values())
 

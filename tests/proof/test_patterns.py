@@ -503,8 +503,7 @@ def block_but(residual):
     [(0.0, "is missing from it, as if a res"), (2.0, "is added once too often")],
 )
 def test_a_residual_inside_a_block_is_found_by_the_biases(residual, words):
-    arrays = X[:, 0], W, B, W.T, B[::-1].copy()
-    named = patterns_of(block_but(residual), *arrays)
+    named = patterns_of(block_but(residual), X[:, 0], W, B, W.T, B[::-1].copy())
     assert list(named) == ["b1"]
     assert named["b1"].startswith(f"the sum of dy {words}")
 
@@ -525,8 +524,8 @@ def test_a_residual_before_a_last_step_is_found_by_the_biases(residual, words):
         s, cache = cache
         return backward(dy * (1.0 - np.tanh(s) ** 2), cache)
 
-    arrays = X[:, 0], W, B, W.T, B[::-1].copy()
-    named = patterns_of((squashed, squashed_backward), *arrays)
+    pair = squashed, squashed_backward
+    named = patterns_of(pair, X[:, 0], W, B, W.T, B[::-1].copy())
     assert list(named) == ["b1"]
     assert named["b1"].startswith(f"the gradient of b2 {words}")
 

@@ -54,8 +54,11 @@ def rms_norm(x, gamma, eps):
 @call
 def attention_default(query, key, value, mask):
     query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
-    options = {"mask": mask} if mask.dtype == bool else {"bias": mask}
-    return jnp.swapaxes(nnx.dot_product_attention(query, key, value, **options), 1, 2)
+    if mask.dtype == bool:
+        y = nnx.dot_product_attention(query, key, value, mask=mask)
+    else:
+        y = nnx.dot_product_attention(query, key, value, bias=mask)
+    return jnp.swapaxes(y, 1, 2)
 
 
 @call

@@ -95,8 +95,11 @@ def place_of_largest(x):
 @call
 def attention_default(query, key, value, mask):
     query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
-    options = {"mask": mask} if mask.dtype == bool else {"bias": mask}
-    return jnp.swapaxes(jax.nn.dot_product_attention(query, key, value, **options), 1, 2)
+    if mask.dtype == bool:
+        y = jax.nn.dot_product_attention(query, key, value, mask=mask)
+    else:
+        y = jax.nn.dot_product_attention(query, key, value, bias=mask)
+    return jnp.swapaxes(y, 1, 2)
 
 
 @call

@@ -48,8 +48,8 @@ def test_its_gradients_are_right(name):
 def learned(request):
     """Return a model's name, the trained model, and its history."""
     name = request.param
-    options = {"validation": data_of(name, 20, seed=1), "epochs": 12}
-    return name, *train(name, data_of(name, 60), **options)
+    validation = data_of(name, 20, seed=1)
+    return name, *train(name, data_of(name, 60), validation=validation, epochs=12)
 
 
 def test_it_learns(learned):

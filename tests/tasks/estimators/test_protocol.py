@@ -46,9 +46,10 @@ def test_an_unknown_argument_cannot_be_set(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_arguments_are_checked_by_fit(kind):
-    data = ["a text"] if kind is nf.TextWriter else [["a", "b"], ["c", "d"]]
+    estimator = kind(dict(SIZES), seed=-1)
+    labels = () if kind is nf.TextWriter else (["c", "d"],)
     with pytest.raises(ValueError, match="seed is -1"):
-        kind(dict(SIZES), seed=-1).fit(*data)
+        estimator.fit(["a", "b"], *labels)
 
 
 @pytest.mark.parametrize("kind", KINDS)
