@@ -10,12 +10,8 @@ import numpy as np
 
 from benchmarks.disagreements.question import Part, Question
 from npformer import functional as F
-from npformer import optim
 
 REASONS = Path(__file__).with_name("reasons.toml")
-
-ANY_LIBRARY = "*"
-"""In a reason: every library whose cell differs, unless another reason names it."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +21,7 @@ class Reason:
     Parameters
     ----------
     questions, libraries : list of str
-        Names; `ANY_LIBRARY` stands for the libraries that no other reason names.
+        Names.
     because : str
     npformer : str
         An expression that gives the libraries' y, or "". Its names are the question's arrays and
@@ -38,7 +34,7 @@ class Reason:
     npformer: str = ""
 
 
-MODULES = {"F": F, "np": np, "optim": optim}
+MODULES = {"F": F, "np": np}
 
 
 @cache
@@ -53,14 +49,11 @@ def reasons_of(part: Part) -> list[Reason]:
 
 
 def reason_number(reasons: list[Reason], question: str, library: str) -> int | None:
-    """Return the number of the reason for a cell: one that names the library comes first."""
-    fitting = [
-        (ANY_LIBRARY in reason.libraries, number)
-        for number, reason in enumerate(reasons, start=1)
-        if question in reason.questions
-        and (library in reason.libraries or ANY_LIBRARY in reason.libraries)
-    ]
-    return min(fitting)[1] if fitting else None
+    """Return the number of the first reason for a cell; None if there is none."""
+    for number, reason in enumerate(reasons, start=1):
+        if question in reason.questions and library in reason.libraries:
+            return number
+    return None
 
 
 def evaluate(expression: str, question: Question) -> np.ndarray:

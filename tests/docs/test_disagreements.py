@@ -13,7 +13,7 @@ from benchmarks.disagreements.page import (
     page_text,
 )
 from benchmarks.disagreements.parts import PARTS
-from benchmarks.disagreements.reasons import ANY_LIBRARY, evaluate, reason_number, reasons_of
+from benchmarks.disagreements.reasons import evaluate, reason_number, reasons_of
 from benchmarks.disagreements.table import (
     STORED,
     differs,
@@ -81,8 +81,7 @@ def test_each_reason_explains_a_cell_that_differs(part, number, reason):
         )
         and reason_number(reasons_of(part), name, library) == number
     }
-    assert explained_libraries
-    assert explained_libraries >= set(reason.libraries) - {ANY_LIBRARY}
+    assert explained_libraries == set(reason.libraries)
 
 
 def names_of_answers(cell, row):
