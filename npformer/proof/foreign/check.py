@@ -89,7 +89,10 @@ def _check_object(
     obj = StatefulObject(target, inputs, options, seed=settings.seed)
     problem, places = stateful_problem(obj, params, wrt)
     comparison = _compare(problem, settings, numbers_of(target) | numbers_of(options))
-    missing = [_describe_missing(name, places) for name in comparison.without_gradient]
+    missing = [
+        _describe_missing(name, problem.arrays[name].shape, places)
+        for name in comparison.without_gradient
+    ]
     if places.from_updates:
         comparison.notes += _find_late_gradients(problem, comparison)
     protocol = observe_protocol(obj, places, comparison.v)
@@ -179,16 +182,27 @@ def _find_late_gradients(problem: Problem, comparison: Comparison) -> list[str]:
     return notes
 
 
-def _describe_missing(name: str, places: GradientPlaces) -> str:
-    pairs = {**places.of_inputs, **places.of_parameters}
-    known = ", ".join(f"{parameter}: {place}" for parameter, place in pairs.items())
+def _describe_missing(name: str, shape: tuple[int, ...], places: GradientPlaces) -> str:
+    """Say that a parameter has no gradient, and which array of the backward pass may be it."""
+    fitting = [place for place, array in places.unmatched.items() if array.shape == shape]
+    begin = f"{name} has no gradient, though y depends on it: it would never be trained"
+    if fitting:
+        return (
+            f"{begin}. {fitting[0]} has its shape; if that is its gradient, name it, and those of "
+            f"all others: params={{{name!r}: {fitting[0]!r}, ...}}"
+        )
     return (
-        f"{name} has no gradient, though y depends on it: it would never be trained. Found were "
-        f"{known or 'none'}. If it is elsewhere, say so: params={{{name!r}: 'PATH'}}"
+        f"{begin}. If its gradient is somewhere else, name it, and those of all others: "
+        f"params={{{name!r}: 'PATH', ...}}"
     )
 
 
 def _describe_constants(places: GradientPlaces) -> list[str]:
+    if places.unnamed:
+        return [
+            f"{', '.join(places.unnamed)} was not checked, though y depends on it: params names no "
+            "gradient of it"
+        ]
     if not places.constants:
         return []
     return [

@@ -29,6 +29,8 @@ class GradientPlaces:
     from_updates: list[str] = field(default_factory=list)  # updated by the backward pass itself
     missing: list[str] = field(default_factory=list)  # trained by their names, but without gradient
     constants: list[str] = field(default_factory=list)  # y depends on them; they have no gradient
+    unnamed: list[str] = field(default_factory=list)  # y depends on them; the user names others
+    unmatched: dict[str, np.ndarray] = field(default_factory=dict)  # of backward, with no use found
 
     @property
     def parameters(self) -> list[str]:
@@ -64,6 +66,7 @@ def find_places(
         unassigned.pop(place, None)
     if params is not None:
         places.of_parameters = _check_params(obj, run, params)
+        places.unnamed = _find_unnamed(obj, params)
         return places
     _find_parameters(places, obj, run, unassigned)
     return places
@@ -144,6 +147,16 @@ def _find_parameters(
         if place is not None and path not in places.from_updates:
             places.of_parameters[path] = place
     _sort_by_name(places, [path for path in nameless if path not in in_order])
+    settled = {*arrays, *places.of_inputs.values(), *places.of_parameters.values()}
+    of_backward = {**written, **rest}
+    places.unmatched = {p: array for p, array in of_backward.items() if p not in settled}
+
+
+def _find_unnamed(obj: StatefulObject, params: Mapping[str, str]) -> list[str]:
+    """Return the arrays that y depends on and that the user does not name."""
+    settled = {*params, *params.values()}
+    paths = arrays_inside(obj.base)
+    return [path for path in paths if path not in settled and _depends_on(obj, path)]
 
 
 def _nameless_parameters(

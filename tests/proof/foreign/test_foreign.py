@@ -142,6 +142,31 @@ def test_params_that_do_not_exist_are_refused(params, message):
         gradcheck(layers.Linear(4, 3), X, params=params)
 
 
+def test_a_parameter_that_params_leaves_out_is_noted():
+    report = gradcheck(layers.Linear(4, 3), X, params={"W": "dW"})
+    assert any(
+        note.startswith("b was not checked, though y depends on it") for note in report.notes
+    )
+
+
+def test_an_array_that_may_be_the_gradient_is_named():
+    wrong = layers.FeedForwardWithDictionaries(4, 6, bias_key="bias1")
+    with pytest.raises(GradcheckError, match=r"grads\['bias1'\] has its shape"):
+        gradcheck(wrong, X)
+
+
+def test_no_array_of_another_shape_is_taken_for_the_gradient():
+    class Sum(layers.Linear):
+        def backward(self, dy):
+            dx = super().backward(dy)
+            self.sum_of_all = np.full((1, 1), dy.sum())
+            del self.db
+            return dx
+
+    with pytest.raises(GradcheckError, match="If its gradient is somewhere else, name it"):
+        gradcheck(Sum(4, 3), X)
+
+
 def test_a_parameter_that_gets_no_gradient_is_named():
     wrong = layers.FeedForwardWithDictionaries(4, 6, bias_key="bias1")
     with pytest.raises(GradcheckError, match=r"params\['b1'\] has no gradient, though y depends"):
