@@ -78,7 +78,9 @@ MASKED = Example(batch=3, causal=True, padded=True, seed=4)
 
 def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict[str, Any]]]:
     """Return {name of the forward function: (inputs, options)}."""
-    e, draw, rng = example, example.make_draw(dtype), np.random.default_rng(example.seed)
+    e = example
+    draw = example.make_draw(dtype)
+    rng = np.random.default_rng(example.seed)
     x = draw(e.batch, e.length, e.d_model)
     query, key, value, far_value = (
         draw(e.batch, e.n_heads, n, e.d_head) for n in (e.length, e.keys, e.length, e.keys)

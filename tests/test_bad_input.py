@@ -13,7 +13,8 @@ from npformer import functional as F
 from npformer import layers as L
 from npformer.proof.gradcheck import gradcheck
 
-IDS, LABELS = np.ones((2, 4), dtype=int), np.array([0, 1])
+IDS = np.ones((2, 4), dtype=int)
+LABELS = np.array([0, 1])
 ONES = np.ones((2, 4), dtype=int)
 
 

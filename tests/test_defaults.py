@@ -70,7 +70,8 @@ def public(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def all_defaults() -> list[str]:
-    lines, ids = [], set()
+    lines = []
+    ids = set()
     for place, module in MODULES.items():
         for name, function in public(module):
             if id(function) not in ids and (defaults := defaults_of(function)):
@@ -89,7 +90,9 @@ def test_every_public_default_is_the_one_in_the_table():
 
 @pytest.mark.parametrize("fast", [True, False])
 def test_fit_takes_ten_epochs_of_batches_of_32_with_adams_learning_rate(fast, small_model, rng):
-    x, y, steps = rng.integers(0, 7, (65, 6)), rng.integers(0, 3, 65), []
+    x = rng.integers(0, 7, (65, 6))
+    y = rng.integers(0, 3, 65)
+    steps = []
 
     def note(state):
         steps.append((state.rows, state.model.parameters().flat.copy()))
@@ -106,8 +109,12 @@ def test_fit_takes_ten_epochs_of_batches_of_32_with_adams_learning_rate(fast, sm
 
 
 def test_adams_moments_decay_with_the_defaults_of_the_paper():
-    theta, gradients = {"w": np.zeros(1)}, [1.0, -0.5, 0.25]
-    optimizer, m, v, expected = nf.Adam(theta), 0.0, 0.0, 0.0
+    theta = {"w": np.zeros(1)}
+    gradients = [1.0, -0.5, 0.25]
+    optimizer = nf.Adam(theta)
+    m = 0.0
+    v = 0.0
+    expected = 0.0
     for t, g in enumerate(gradients, 1):
         optimizer.step({"w": np.full(1, g)})
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
@@ -122,7 +129,9 @@ NARROW = np.array([[-1e-3, 1e-3], [-1e-2, 1e-2]])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_layer_norm_adds_1e_5_to_the_variance(either, dtype):
     expected = NARROW / np.sqrt(np.array([[1e-6], [1e-4]]) + 1e-5)
-    x, one, zero = NARROW.astype(dtype), np.ones(2, dtype), np.zeros(2, dtype)
+    x = NARROW.astype(dtype)
+    one = np.ones(2, dtype)
+    zero = np.zeros(2, dtype)
     np.testing.assert_allclose(F.layer_norm(x, one, zero)[0], expected, rtol=1e-5)
     np.testing.assert_allclose(either(LayerNorm(2, dtype=dtype))(x), expected, rtol=1e-5)
 

@@ -96,7 +96,8 @@ def test_another_function_is_not_a_misspelt_one(name):
 
 
 def test_labels_of_minus_100_mark_nothing():
-    logits, labels = np.zeros((2, 3)), np.array([1, -100])
+    logits = np.zeros((2, 3))
+    labels = np.array([1, -100])
     with pytest.raises(ValueError, match=r"holds -100; .* no label: write -1$"):
         nf.functional.softmax_cross_entropy(logits, labels)
 
@@ -139,7 +140,8 @@ def test_a_temperature_near_nothing_is_none():
 
 
 TEXTS, LABELS = ["good", "bad", "very good", "so bad"] * 3, [1, 0] * 6
-SERIES, WEIGHTS = np.ones((12, 2, 1)), np.arange(1.0, 13.0)
+SERIES = np.ones((12, 2, 1))
+WEIGHTS = np.arange(1.0, 13.0)
 SMALL = {"d_model": 8, "n_layers": 1, "n_heads": 2, "d_ff": 8}
 QUICK = {"epochs": 1, "progress": False}
 IDS = np.arange(24).reshape(12, 2) % 5
@@ -228,7 +230,8 @@ def test_half_a_character_is_no_text():
 
 def test_a_matrix_is_no_array(model, data):
     """As sparse ones of SciPy become: its rows have two axes, and kernels would read past it."""
-    x, mask = data[0], np.ones((6, 4), bool).view(np.matrix)
+    x = data[0]
+    mask = np.ones((6, 4), bool).view(np.matrix)
     for call in (lambda: model(x, mask), lambda: nf.to_numpy(mask), lambda: model.predict(x, mask)):
         with pytest.raises(TypeError, match=r"is a matrix; expected an array: numpy.asarray\("):
             call()

@@ -114,7 +114,8 @@ def test_wrong_data_is_refused_before_the_first_step():
 
 
 def test_wrong_arguments_are_refused_in_words():
-    model, data = classifier(), vectors()
+    model = classifier()
+    data = vectors()
     optimizer = nf.Adam(model.parameters())
     with pytest.raises(TypeError, match="model is 3; expected a model that can be trained"):
         nf.train(3, data, optimizer)

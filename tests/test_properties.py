@@ -145,7 +145,8 @@ def test_softmax_gives_no_weight_to_what_is_masked(example):
 def normalize(example):
     """Return random vectors behind a layer norm of gamma 1 and beta 0."""
     x = vectors(example, example.d_model)
-    one, zero = np.ones(example.d_model, "float32"), np.zeros(example.d_model, "float32")
+    one = np.ones(example.d_model, "float32")
+    zero = np.zeros(example.d_model, "float32")
     return F.layer_norm(x, one, zero)[0]
 
 

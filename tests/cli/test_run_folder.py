@@ -165,7 +165,8 @@ def test_a_model_that_is_not_there_yet_is_explained(earlier, refused, stop_after
 @pytest.mark.parametrize("moved", [1, 2, 3])
 def test_a_move_that_was_killed_is_finished_by_the_next_run(tmp_path, monkeypatch, moved):
     good = weights(train(tmp_path, "--epochs", 1)).copy()
-    count, replace = [], type(tmp_path).replace
+    count = []
+    replace = type(tmp_path).replace
 
     def killed(self, target):
         if "replaced-" in str(target):

@@ -316,7 +316,8 @@ def test_the_tokenizer_of_words_can_be_chosen(tmp_path, prints):
 def test_an_interrupted_training_goes_on(table, tmp_path, monkeypatch, prints):
     columns = ("--text", "review", "--label", "stars")
     prints("train", table, *columns, *TINY, "--out", tmp_path / "whole")
-    step, calls = Team.step, []
+    step = Team.step
+    calls = []
 
     def interrupted(self, *arguments, **more):
         calls.append(1)

@@ -224,7 +224,8 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
 @pytest.fixture
 def interrupt_after(tmp_path, monkeypatch):
     """Return a function that interrupts a training after some steps."""
-    steps, step = [], Team.step
+    steps = []
+    step = Team.step
 
     def interrupt(n_steps):
         def interrupted(self, *arguments, **options):

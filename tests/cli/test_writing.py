@@ -110,7 +110,8 @@ def test_pairs_are_translated(translator, table, tmp_path, prints):
     loaded = nf.load(translator / "model.safetensors")
     assert prints("predict", translator, "1+2") == loaded.translate(["1+2"])[0] + "\n"
     two = prints("predict", translator, "1+2", "20+3", "--beams", 2).splitlines()
-    sources, targets = ["1+2", "20+3"], loaded.translate(["1+2", "20+3"], beams=2)
+    sources = ["1+2", "20+3"]
+    targets = loaded.translate(["1+2", "20+3"], beams=2)
     pairs = zip(sources, targets, strict=True)
     assert two == [f"{source:<4}  {target}".rstrip() for source, target in pairs]
     out = tmp_path / "answers.csv"
@@ -130,7 +131,8 @@ def test_the_three_attentions_of_a_translation(translator, tmp_path, prints):
 
 
 def test_a_stopped_training_goes_on_to_the_same_weights(book, writer, tmp_path, monkeypatch):
-    step, steps = Team.step, []
+    step = Team.step
+    steps = []
 
     def stops(self, *arguments, **more):
         steps.append(None)

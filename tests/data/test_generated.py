@@ -134,7 +134,8 @@ def test_fewer_keys_than_pairs_are_refused():
 def test_no_class_is_more_frequent_than_chance_allows(task):
     data = small(task)
     labels = data.test[1][data.test[1] >= 0]
-    n, p = len(labels), 1.0 / data.n_classes
+    n = len(labels)
+    p = 1.0 / data.n_classes
     counts = np.bincount(labels, minlength=data.n_classes)
     assert np.abs(counts - n * p).max() < 4.5 * np.sqrt(n * p * (1.0 - p))
 

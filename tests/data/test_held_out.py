@@ -24,7 +24,8 @@ def split(y, share, seed=0):
 def test_each_class_is_held_out_in_proportion_up_to_one_sample(sizes, share, seed):
     y = np.repeat(np.arange(len(sizes)), sizes)
     np.random.default_rng(seed).shuffle(y)
-    n, most = len(y), len(y) - len(sizes)
+    n = len(y)
+    most = len(y) - len(sizes)
     n_held_out = min(round(share * n), most)
     if n_held_out == 0:
         with pytest.raises(ValueError, match=r"too few to set .* aside; expected at least 1"):

@@ -35,7 +35,8 @@ def is_reader(name):
 
 
 def test_expected_rows_are_read_once_by_a_thread(always_ahead):
-    files, reader = Files(), ReadAhead()
+    files = Files()
+    reader = ReadAhead()
     batches = np.arange(20).reshape(5, 4)
     for k, rows in enumerate(batches):
         np.testing.assert_array_equal(reader.get(files.read, rows.copy()), 2 * rows)
@@ -46,14 +47,17 @@ def test_expected_rows_are_read_once_by_a_thread(always_ahead):
 
 
 def test_other_rows_than_expected(always_ahead):
-    files, reader = Files(), ReadAhead()
+    files = Files()
+    reader = ReadAhead()
     reader.expect(files.read, np.arange(3).copy)
     np.testing.assert_array_equal(reader.get(files.read, np.arange(4)), 2 * np.arange(4))
     np.testing.assert_array_equal(reader.get(files.read, slice(2, 5)), [4, 6, 8])
 
 
 def test_the_expected_rows_of_other_files(always_ahead):
-    files, other_files, reader = Files(), Files(), ReadAhead()
+    files = Files()
+    other_files = Files()
+    reader = ReadAhead()
     reader.expect(files.read, np.arange(3).copy)
     reader.get(other_files.read, np.arange(3))
     assert len(other_files.reads) == 1
@@ -77,7 +81,8 @@ def test_one_read_at_a_time(always_ahead):
 
 
 def test_a_read_that_is_no_longer_needed_does_not_begin(always_ahead):
-    files, reader = Files(), ReadAhead()
+    files = Files()
+    reader = ReadAhead()
     holding = threading.Event()
     reader.expect(lambda rows: holding.wait(30), np.arange(3).copy)
     reader._expected = None  # the thread is busy with that
@@ -89,7 +94,8 @@ def test_a_read_that_is_no_longer_needed_does_not_begin(always_ahead):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_reads_by_itself(always_ahead):
-    files, reader = Files(), ReadAhead()
+    files = Files()
+    reader = ReadAhead()
     reader.expect(files.read, np.arange(3).copy)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # other threads are not copied
@@ -103,7 +109,8 @@ def test_a_forked_child_reads_by_itself(always_ahead):
 
 def test_fast_files_need_no_thread(monkeypatch):
     monkeypatch.setattr(read_ahead, "SLOW_READ", 60.0)  # however busy the machine is
-    files, reader = Files(), ReadAhead()
+    files = Files()
+    reader = ReadAhead()
     reader.get(files.read, slice(0, 4))
     reader.expect(files.read, np.arange(4, 8).copy)
     reader.get(files.read, np.arange(4, 8))
@@ -111,7 +118,8 @@ def test_fast_files_need_no_thread(monkeypatch):
 
 
 def test_slow_files_are_read_while_others_compute():
-    files, reader = Files(0.01), ReadAhead()
+    files = Files(0.01)
+    reader = ReadAhead()
     for k in range(6):
         reader.get(files.read, np.arange(k, k + 2))
         reader.expect(files.read, np.arange(k + 1, k + 3).copy)

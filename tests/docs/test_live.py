@@ -165,7 +165,8 @@ def page(browser, tmp_path_factory):
     place = tmp_path_factory.mktemp("live") / "page.html"
     figures = "".join(FIGURE.format(name) for name in CHAPTERS)
     place.write_text(f"<meta charset=utf-8><script>{script()}</script>{figures}", "utf-8")
-    page, wrong = browser.new_page(), []
+    page = browser.new_page()
+    wrong = []
     page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.goto(place.as_uri())
@@ -235,7 +236,8 @@ def test_dropout_drops_what_the_package_drops(page):
 
 def test_adam_steps_as_the_package_steps(page):
     figure = page.locator("[data-live=adam]")
-    theta, lr = {"theta": np.array([-4.0, 1.0])}, 0.2
+    theta = {"theta": np.array([-4.0, 1.0])}
+    lr = 0.2
     optimizer = nf.Adam(theta, lr=lr)
     for steps, button in ((1, "step"), (11, "steps")):
         figure.locator(f"button[data-name={button}]").click()

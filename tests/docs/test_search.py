@@ -124,7 +124,8 @@ def results(page, site, query):
 
 
 def test_each_query_finds_its_page_first(site, browser):
-    page, wrong = browser.new_page(), {}
+    page = browser.new_page()
+    wrong = {}
     for query, expected in FIRST.items():
         links = [
             link.get_attribute("href")

@@ -112,7 +112,8 @@ def test_the_step_is_adams():
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_a_picture_has_the_numbers_of_its_array(name):
-    array, html = ARRAYS[name], figure(name, ARRAYS[name])
+    array = ARRAYS[name]
+    html = figure(name, ARRAYS[name])
     if array.ndim == 0:
         assert f">{number(array)}<" in html
     else:

@@ -12,7 +12,8 @@ translator = example("translator_by_hand")
 TEXT = (EXAMPLES / "translator_by_hand.py").read_text("utf-8")
 
 D, D_FF, H = 16, 24, 4
-N_SOURCE, N_TARGET = 11, len(translator.WORDS)
+N_SOURCE = 11
+N_TARGET = len(translator.WORDS)
 
 
 @pytest.fixture

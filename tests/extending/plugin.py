@@ -35,7 +35,8 @@ class Spatial(WholeSequenceMixer):
 
     def __init__(self, max_len, padding="refuse", gain=1.0, *, seed, dtype):
         super().__init__(padding)
-        self.gain, rng = float(gain), generators.from_seed(seed)
+        self.gain = float(gain)
+        rng = generators.from_seed(seed)
         drawn = initializers.draw(initializers.normal(0.3), rng, (max_len, max_len), dtype)
         self.W = nf.Parameter(drawn)
 
@@ -61,7 +62,8 @@ class MaxPooling(Pooling):
     """The largest value of each feature over the tokens that the mask keeps; 0 without any."""
 
     def forward(self, x, context):
-        xp, mask = array_module(x), context.mask
+        xp = array_module(x)
+        mask = context.mask
         score = x.real
         if mask is not None:
             score = xp.where(mask[..., None], score, -math.inf)

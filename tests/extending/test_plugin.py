@@ -48,7 +48,8 @@ def moved(layer, rng):
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
 def test_the_loss_has_the_right_gradient(gamma, rng):
     loss = LOSSES.make(f"focal(gamma={gamma})")
-    outputs, y = rng.standard_normal((4, 3)), np.array([0, 2, 1, 2])
+    outputs = rng.standard_normal((4, 3))
+    y = np.array([0, 2, 1, 2])
     assert nf.gradcheck((loss.forward, loss.backward), outputs, y, wrt=["outputs"]).passed
 
 
@@ -113,7 +114,8 @@ def test_a_model_is_the_same_after_loading(small_model, part, token_batch, tmp_p
 
 
 def test_it_learns_the_digits():
-    options, data = PARTS["all of it"], nf.data.digits("stratified")
+    options = PARTS["all of it"]
+    data = nf.data.digits("stratified")
     splits = (data.train, data.validation, data.test)
     train, validation, test = [(x.astype("float32"), y) for x, y in splits]
     fields = {n: v for n, v in options.items() if n not in ("pooling", "output")}

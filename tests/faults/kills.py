@@ -149,7 +149,8 @@ def kills(n: int, seed: int, victim: Any) -> dict[str, Any]:
             command: Callable[[Path], list[str]] = victim.first
             while True:
                 moment = rng.uniform(0.0, 1.2 * seconds)
-                signum, target = rng.choice(SIGNALS), str(rng.choice(TARGETS))
+                signum = rng.choice(SIGNALS)
+                target = str(rng.choice(TARGETS))
                 ended, killed, stderr = _run(command(folder), moment, int(signum), target)
                 counts["kills"] += killed
                 counts[f"{signal.Signals(signum).name} to {target}"] += killed

@@ -126,7 +126,8 @@ def run(n: int, seed: int) -> Outcomes:
 def _problem(path: Path, data: bytes, damaged: bool, outcomes: Outcomes) -> str:
     """Load a file, count what happened, and return what is wrong about that; "" if nothing is."""
     tracemalloc.reset_peak()
-    before, began = tracemalloc.get_traced_memory()[0], time.perf_counter()
+    before = tracemalloc.get_traced_memory()[0]
+    began = time.perf_counter()
     model = None
     try:
         with _no_longer_than(LONGEST_WAIT):

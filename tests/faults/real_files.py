@@ -191,7 +191,8 @@ def _csv(rng: np.random.Generator, rows: list[list[str]], delimiter: str) -> str
 # Tables of series ---------------------------------------------------------------------------------
 def heartbeats(rng: np.random.Generator) -> RealFile:
     """A series in each row and its class at one end, with or without a heading."""
-    n, steps = 40, int(rng.choice([3, 12, 187]))
+    n = 40
+    steps = int(rng.choice([3, 12, 187]))
     classes = rng.integers(0, rng.choice([2, 5]), size=n)
     values = np.round(rng.uniform(size=(n, steps)), 3)
     if rng.random() < 0.5:

@@ -161,7 +161,7 @@ for name, (inputs, options) in pairs(MASKED, "float32").items():
     arguments = dict(zip(inspect.signature(forward).parameters, inputs, strict=False)) | options
     room = "functional" if hasattr(F, name) else "tasks.wide"
     call(f"{room}.{name}", forward, by_name=False, **arguments)
-    (dy, _) = inspect.signature(backward).parameters
+    dy, _ = inspect.signature(backward).parameters
     arguments = {dy: y if y.ndim else 1.0}
     call(f"{room}.{name}_backward", partial(backward, cache=cache), **arguments)
 
@@ -473,7 +473,9 @@ def place(name: str, write: Callable[[Path], Any] = lambda path: None) -> Made:
 
 
 rng = np.random.default_rng(0)
-X, Y, KEPT = rng.integers(7, size=(6, 3)), rng.integers(3, size=6), np.ones((6, 3), bool)
+X = rng.integers(7, size=(6, 3))
+Y = rng.integers(3, size=6)
+KEPT = np.ones((6, 3), bool)
 
 
 @wraps(nf.fit)

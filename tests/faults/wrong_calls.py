@@ -193,8 +193,10 @@ def may_have_dtype(value: Any, valid: np.ndarray) -> bool:
 
 def outcome_of(call: WrongCall) -> Outcome:
     """Make a call, and say how it ended."""
-    target, arguments = call.target, call.target.arguments()
-    takes, same = not (call.without or call.extra), takes_all_as_same(call)
+    target = call.target
+    arguments = call.target.arguments()
+    takes = not (call.without or call.extra)
+    same = takes_all_as_same(call)
     for name, value in call.replaced:
         valid = arguments[name]
         if value in SAME:

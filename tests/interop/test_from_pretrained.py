@@ -455,7 +455,8 @@ def test_positions_of_roberta_count_only_tokens(tmp_path):
     """Where that differs from the position in the row, every call refuses the ids."""
     tiny(tmp_path / "one", "roberta")
     pretrained = nf.from_pretrained(tmp_path / "one")
-    model, y = pretrained.classifier(2), np.array([0, 1])
+    model = pretrained.classifier(2)
+    y = np.array([0, 1])
     nf.save(model, tmp_path / "model.safetensors")
     nf.save(pretrained.encoder, tmp_path / "encoder.safetensors")
     pretrained.save(tmp_path / "two", model)

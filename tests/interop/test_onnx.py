@@ -192,7 +192,9 @@ def test_ids_outside_the_table_are_an_error(tmp_path):
     model = nf.SequenceClassifier(config, 5, vocab_size=31)
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
     session = session_of(tmp_path / "model.onnx")
-    x, mask, types = np.array([[1, 2, 3, 0]]), np.array([[True, True, True, False]]), [[0, 1, 0, 0]]
+    x = np.array([[1, 2, 3, 0]])
+    mask = np.array([[True, True, True, False]])
+    types = [[0, 1, 0, 0]]
     inputs = {"x": x, "mask": mask, "types": np.array(types)}
     check_equal(session.run(None, inputs)[0], model(x, mask, inputs["types"]))
     for changes in ({"x": x - 2}, {"x": x * 20}, {"types": inputs["types"] - 1}, {"mask": x >= 0},

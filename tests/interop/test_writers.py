@@ -92,7 +92,8 @@ def test_what_npformer_has_not_is_said(tmp_path, make, settings, message):
     assert message in str(raised.value)
 
 
-TABLE, NEAR = np.ones((20, 8), "float32"), SINUSOIDS.astype("float32")
+TABLE = np.ones((20, 8), "float32")
+NEAR = SINUSOIDS.astype("float32")
 UPPER = (NEAR.view("uint32") & 0xFFFF0000).view("float32")  # as in bfloat16
 
 

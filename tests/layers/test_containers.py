@@ -5,8 +5,11 @@ from tests.passes import assert_same, both_passes
 
 
 def test_is_the_composition(either, rng):
-    f, g, x = layers.Linear(4, 6, seed=0, dtype="float64"), layers.Tanh(), rng.normal(size=(3, 4))
-    dy, W = rng.normal(size=(3, 6)), f.weight.value
+    f = layers.Linear(4, 6, seed=0, dtype="float64")
+    g = layers.Tanh()
+    x = rng.normal(size=(3, 4))
+    dy = rng.normal(size=(3, 6))
+    W = f.weight.value
     y, dx, dW, _ = both_passes(either(layers.Sequential(f, g)), x, dy=dy)
     np.testing.assert_array_equal(y, g(f(x)))
     dbefore = dy * (1.0 - y * y)
@@ -33,7 +36,8 @@ def test_the_context_reaches_every_layer(either, rng):
 
 
 def test_a_time_distributed_linear_layer_is_a_linear_layer(either, rng):
-    linear, x = layers.Linear(4, 3, seed=0, dtype="float64"), rng.normal(size=(2, 5, 4))
+    linear = layers.Linear(4, 3, seed=0, dtype="float64")
+    x = rng.normal(size=(2, 5, 4))
     assert_same(both_passes(either(layers.TimeDistributed(linear)), x), both_passes(linear, x))
 
 
@@ -47,14 +51,16 @@ def test_is_the_layer_applied_to_one_step_after_another(either, rng):
 
 
 def test_a_padding_mask_of_steps_does_not_reach_inside(either, rng):
-    x, mask = rng.normal(size=(2, 5, 6, 4)), np.zeros((2, 5), dtype=bool)
+    x = rng.normal(size=(2, 5, 6, 4))
+    mask = np.zeros((2, 5), dtype=bool)
     layer = either(layers.TimeDistributed(layers.MeanPooling()))
     np.testing.assert_array_equal(layer(x, mask), layer(x))
 
 
 def test_gradients_reach_an_embedding_inside(either, rng):
     table = layers.Embedding(7, 3, scale=True, seed=0, dtype="float64")
-    ids, dy = rng.integers(0, 7, (2, 5, 4)), rng.normal(size=(2, 5, 4, 3))
+    ids = rng.integers(0, 7, (2, 5, 4))
+    dy = rng.normal(size=(2, 5, 4, 3))
     y, dx, dtable = both_passes(either(layers.TimeDistributed(table)), ids, dy=dy)
     np.testing.assert_array_equal(y, table(ids))
     assert dx is None
@@ -69,8 +75,10 @@ def test_neither_the_mask_nor_the_types_of_steps_reach_inside(either, rng):
             contexts.append((context.mask, context.types, context.training))
             return x, None
 
-    contexts, marks = [], np.zeros((2, 5), dtype="int64")
-    layer, x = either(layers.TimeDistributed(Noting())), rng.normal(size=(2, 5, 4))
+    contexts = []
+    marks = np.zeros((2, 5), dtype="int64")
+    layer = either(layers.TimeDistributed(Noting()))
+    x = rng.normal(size=(2, 5, 4))
     for options in ({"types": marks}, {"mask": marks == 0}, {"mask": marks == 0, "types": marks}):
         layer.forward(x, Context(training=True, **options))
     assert contexts == [(None, None, True)] * 3

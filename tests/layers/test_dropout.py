@@ -11,7 +11,8 @@ def training():
 
 
 def test_nothing_happens_at_evaluation_or_at_rate_0(either, rng):
-    layer, x = either(Dropout(0.5)), rng.normal(size=(4, 5))
+    layer = either(Dropout(0.5))
+    x = rng.normal(size=(4, 5))
     y, cache = layer.forward(x, Context(training=False, generator=np.random.default_rng(0)))
     np.testing.assert_array_equal(y, x)
     np.testing.assert_array_equal(layer.backward(x, cache, Gradients(layer)), x)
@@ -20,7 +21,9 @@ def test_nothing_happens_at_evaluation_or_at_rate_0(either, rng):
 
 
 def test_applied_twice_each_use_has_a_mask_of_its_own(either, training):
-    layer, ones, gradients = either(Dropout(0.5)), np.ones((16, 16)), Gradients(Dropout(0.5))
+    layer = either(Dropout(0.5))
+    ones = np.ones((16, 16))
+    gradients = Gradients(Dropout(0.5))
     first, first_cache = layer.forward(ones, training)
     second, second_cache = layer.forward(ones, training)
     assert abs(((first > 0) & (second > 0)).mean() - 0.25) < 0.1

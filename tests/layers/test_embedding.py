@@ -10,7 +10,8 @@ from tests.passes import both_passes
 
 
 def test_scaling_multiplies_by_the_root_of_d_model_to_a_variance_of_about_1(either, rng):
-    layer, ids = either(Embedding(7, 16, scale=True, seed=0, dtype="float64")), np.array([[3, 5]])
+    layer = either(Embedding(7, 16, scale=True, seed=0, dtype="float64"))
+    ids = np.array([[3, 5]])
     y, _, of_table = both_passes(layer, ids, dy=np.ones((1, 2, 16)))
     np.testing.assert_array_equal(y, 4.0 * layer.weight.value[ids])
     np.testing.assert_array_equal(of_table[[3, 5]], 4.0)
@@ -57,8 +58,11 @@ def test_a_learned_table_sums_the_gradients_of_the_sequences(learned_positions, 
 
 
 def test_the_vector_of_each_tokens_type_is_added(either, rng):
-    layer, x = either(TokenTypes(3, 4, seed=0, dtype="float64")), rng.normal(size=(2, 5, 4))
-    types, x_before, dy = rng.integers(0, 3, (2, 5)), x.copy(), rng.normal(size=(2, 5, 4))
+    layer = either(TokenTypes(3, 4, seed=0, dtype="float64"))
+    x = rng.normal(size=(2, 5, 4))
+    types = rng.integers(0, 3, (2, 5))
+    x_before = x.copy()
+    dy = rng.normal(size=(2, 5, 4))
     y, dx, dtable = both_passes(layer, x, Context(types=types), dy)
     np.testing.assert_allclose(y, x + layer.weight.value[types], rtol=1e-14)
     np.testing.assert_array_equal(x, x_before)
@@ -68,7 +72,8 @@ def test_the_vector_of_each_tokens_type_is_added(either, rng):
 
 
 def test_without_types_all_tokens_are_of_the_first(either, rng):
-    layer, x = either(TokenTypes(3, 4, seed=0, dtype="float32")), rng.normal(size=(2, 5, 4))
+    layer = either(TokenTypes(3, 4, seed=0, dtype="float32"))
+    x = rng.normal(size=(2, 5, 4))
     np.testing.assert_array_equal(layer(x), x + layer.weight.value[0])
 
 

@@ -56,11 +56,13 @@ def make(make_plain, either):
 # The first layer of a model -----------------------------------------------------------------------
 @pytest.mark.parametrize("enabled", [True, False])
 def test_parameters_get_the_same_gradients_without_the_inputs(make_plain, rng, enabled):
-    layer, x = make_plain("float64"), rng.normal(size=(4, 5, 8))
+    layer = make_plain("float64")
+    x = rng.normal(size=(4, 5, 8))
     with use_kernels(enabled):
         twin, of_data = fast(layer), fast(layer, of_data=True)
         y, cache = of_data.forward(x, Context())
-        dy, expected = rng.normal(size=y.shape), Gradients(layer)
+        dy = rng.normal(size=y.shape)
+        expected = Gradients(layer)
         dx = twin.backward(dy, twin.forward(x, Context())[1], expected)
         for _ in range(2):  # neither pass uses the cache up
             gradients = Gradients(layer)
@@ -176,7 +178,8 @@ def test_a_subclass_with_a_backward_pass_of_its_own_has_no_other():
         def backward(self, dy, cache, gradients):
             return super().backward(0.5 * dy, cache, gradients)
 
-    layer, plain = Halved(8, 6, seed=0), L.Linear(8, 6, seed=0)
+    layer = Halved(8, 6, seed=0)
+    plain = L.Linear(8, 6, seed=0)
     assert fast(layer, of_data=True) is layer
     chain = L.Sequential(layer)
     _, _, *gradients = both_passes(fast(chain, of_data=True), X)
@@ -186,7 +189,8 @@ def test_a_subclass_with_a_backward_pass_of_its_own_has_no_other():
 
 # All of them --------------------------------------------------------------------------------------
 def test_a_workspace_changes_no_number(make, rng):
-    layer, x = make("float64"), rng.normal(size=(4, 5, 8))
+    layer = make("float64")
+    x = rng.normal(size=(4, 5, 8))
     plain = [a.copy() for a in both_passes(layer, x)]
     context = EngineContext(workspace=Workspace())
     for _ in range(3):
@@ -194,7 +198,8 @@ def test_a_workspace_changes_no_number(make, rng):
 
 
 def test_without_a_workspace_a_later_call_overwrites_no_earlier_result(make, rng):
-    layer, x = make("float64"), rng.normal(size=(4, 5, 8))
+    layer = make("float64")
+    x = rng.normal(size=(4, 5, 8))
     y, cache = layer.forward(x, Context())
     dx = layer.backward(np.ones_like(y), cache, Gradients(layer))
     copies = y.copy(), dx.copy()

@@ -29,7 +29,8 @@ def test_is_the_papers_equation(either, rng):
 
 def test_a_gated_network_without_biases_is_the_function(either, rng):
     layer = GatedFeedForward(4, 6, bias=False, seed=0, dtype="float64")
-    x, maps = rng.normal(size=(2, 3, 4)), (layer.gate, layer.up, layer.down)
+    x = rng.normal(size=(2, 3, 4))
+    maps = (layer.gate, layer.up, layer.down)
     expected, _ = F.gated(x, *(linear.weight.value for linear in maps))
     np.testing.assert_allclose(either(layer)(x), expected, rtol=0, atol=1e-14)
     assert sorted(layer.parameters()) == ["down.weight", "gate.weight", "up.weight"]

@@ -6,7 +6,8 @@ from tests.passes import assert_same, both_passes
 
 
 def test_is_the_function_with_the_layers_parameters(either, rng):
-    layer, x = either(Linear(4, 3, seed=0, dtype="float64")), rng.normal(size=(2, 5, 4))
+    layer = either(Linear(4, 3, seed=0, dtype="float64"))
+    x = rng.normal(size=(2, 5, 4))
     y, _ = F.linear(x, layer.weight.value, layer.bias.value)
     np.testing.assert_array_equal(layer(x), y)
 
@@ -36,7 +37,8 @@ def test_kernel_1_is_linear_of_the_same_seed_bit_for_bit(either, rng):
 def test_an_output_sees_only_as_many_positions_as_the_kernel_has(either, rng):
     layer = either(Conv1d(4, 3, 3, padding="valid", seed=0, dtype="float64"))
     assert layer(rng.normal(size=(2, 5, 4))).shape == (2, 3, 3)
-    layer, x = either(Conv1d(4, 3, 3, seed=0, dtype="float64")), rng.normal(size=(1, 9, 4))
+    layer = either(Conv1d(4, 3, 3, seed=0, dtype="float64"))
+    x = rng.normal(size=(1, 9, 4))
     y = layer(x)
     x[:, 4] += 1.0
     np.testing.assert_array_equal(np.flatnonzero((layer(x) != y).any(axis=(0, 2))), [3, 4, 5])

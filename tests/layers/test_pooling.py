@@ -55,7 +55,8 @@ def test_the_table_names_every_pooling():
 
 
 def test_the_pooler_is_a_dense_layer_with_tanh_on_the_first_token(either, rng):
-    layer, x = either(Pooler(4, seed=0, dtype="float64")), rng.normal(size=(2, 3, 4))
+    layer = either(Pooler(4, seed=0, dtype="float64"))
+    x = rng.normal(size=(2, 3, 4))
     assert list(layer.parameters()) == ["dense.weight", "dense.bias"]
     layer.dense.bias.value[...] = rng.normal(size=4)
     expected = np.tanh(x[:, 0] @ layer.dense.weight.value + layer.dense.bias.value)
@@ -67,7 +68,8 @@ def test_the_pooler_is_a_dense_layer_with_tanh_on_the_first_token(either, rng):
 
 def test_a_pooler_may_have_another_activation(either, rng):
     pooler = POOLINGS.make("pooler(activation='relu')", 4, 0, "float64")
-    layer, x = either(pooler), rng.normal(size=(2, 3, 4))
+    layer = either(pooler)
+    x = rng.normal(size=(2, 3, 4))
     expected = np.maximum(x[:, 0] @ layer.dense.weight.value, 0.0)
     np.testing.assert_allclose(layer(x), expected, rtol=1e-14)
     with pytest.raises(ValueError, match="activation is 'wild'; expected one of 'relu'"):

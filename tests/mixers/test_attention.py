@@ -12,13 +12,15 @@ from tests.passes import both_passes
 
 
 def test_permuting_the_tokens_permutes_the_result(either, rng):
-    mixer, x = either(Attention(8, 2, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
+    mixer = either(Attention(8, 2, seed=0, dtype="float64"))
+    x = rng.normal(size=(2, 5, 8))
     order = rng.permutation(5)
     np.testing.assert_allclose(mixer(x[:, order]), mixer(x)[:, order], rtol=1e-12)
 
 
 def test_a_head_is_attention_over_its_own_columns(either, rng):
-    mixer, x = either(Attention(8, 2, seed=0, dtype="float64")), rng.normal(size=(1, 5, 8))
+    mixer = either(Attention(8, 2, seed=0, dtype="float64"))
+    x = rng.normal(size=(1, 5, 8))
     query, key, value = (layer(x)[0] for layer in (mixer.query, mixer.key, mixer.value))
     columns_of_heads = [[a[:, 4 * i : 4 * i + 4] for a in (query, key, value)] for i in range(2)]
     heads = [F.scaled_dot_product_attention(*columns)[0] for columns in columns_of_heads]
@@ -54,7 +56,8 @@ def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, 
 )
 def test_which_lengths_a_twin_stores_the_weights_of(rng, monkeypatch, kind, memory, lengths):
     monkeypatch.setattr("npformer.engine.cpu.averaging.STORED", 8)
-    twin, stored_lengths = nf.fast(kind(8, 2, memory=memory, seed=0, dtype="float64")), []
+    twin = nf.fast(kind(8, 2, memory=memory, seed=0, dtype="float64"))
+    stored_lengths = []
     for length in (8, 9):
         _, (heads, *_) = twin.forward(rng.normal(size=(2, length, 8)), Context())
         stored_lengths += [length] if heads.cache[4][0].stored is not None else []
@@ -98,14 +101,16 @@ def test_a_setting_that_asks_for_more_builds_the_general_class(settings):
 @pytest.mark.parametrize("bias", [False, True])
 def test_the_general_class_without_options_is_the_plain_one(rng, causal, bias):
     settings = {"causal": causal, "bias": bias, "seed": 0, "dtype": "float64"}
-    plain, general = Attention(8, 2, **settings), GeneralAttention(8, 2, **settings)
+    plain = Attention(8, 2, **settings)
+    general = GeneralAttention(8, 2, **settings)
     assert list(plain.parameters()) == list(general.parameters())
     for name, value in plain.parameters().items():
         np.testing.assert_array_equal(general.parameters()[name], value)
     x = rng.normal(size=(3, 5, 8))
     mask = np.arange(5) < np.array([[5], [3], [0]])
     context = Context(mask=mask)
-    (y, cache), (same, same_cache) = plain.forward(x, context), general.forward(x, context)
+    y, cache = plain.forward(x, context)
+    same, same_cache = general.forward(x, context)
     np.testing.assert_array_equal(y, same)
     gradients, same_gradients = nf.Gradients(plain), nf.Gradients(general)
     dx = plain.backward(y, cache, gradients)

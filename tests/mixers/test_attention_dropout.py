@@ -35,7 +35,8 @@ def test_each_of_them_acts_in_training_alone(data, rate):
 
 
 def test_samples_with_the_same_scores_drop_different_weights():
-    scores, value = np.zeros((2, 4, 4)), np.ones((3, 2, 4, 5))
+    scores = np.zeros((2, 4, 4))
+    value = np.ones((3, 2, 4, 5))
     y, _ = F.average(scores, value, rate=0.5, generator=np.random.default_rng(0))
     assert not np.array_equal(y[0], y[1])
     y, _ = F.average(scores, np.ones((4000, 2, 4, 5)), rate=0.5, generator=np.random.default_rng(0))

@@ -30,7 +30,8 @@ def score_parameters(mixer):
 
 @pytest.mark.parametrize("name", AVERAGING)
 def test_outputs_are_averages_of_the_values_by_the_scores(either, name, rng, padding):
-    mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
+    mixer = either(build(name, n_heads=4))
+    x = rng.normal(size=(3, 4, D))
     scores, _ = mixer.scores(x, Context())
     heads, _ = F.average(scores, F.split_heads(mixer.value(x), 4), padding[:, None, None])
     np.testing.assert_allclose(mixer(x, padding), mixer.output(F.merge_heads(heads)), rtol=1e-12)
@@ -38,19 +39,22 @@ def test_outputs_are_averages_of_the_values_by_the_scores(either, name, rng, pad
 
 @pytest.mark.parametrize("name", AVERAGING)
 def test_the_output_of_a_row_of_padding_is_the_bias(either, name, rng, padding):
-    mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
+    mixer = either(build(name, n_heads=4))
+    x = rng.normal(size=(3, 4, D))
     mixer.output.bias.value[...] = rng.normal(size=D)
     np.testing.assert_array_equal(mixer(x, padding)[2], np.tile(mixer.output.bias.value, (4, 1)))
 
 
 @pytest.mark.parametrize("name", [f"{kind}_synthesizer" for kind in SYNTHESIZERS], ids=SYNTHESIZERS)
 def test_one_head_is_the_papers_equation(either, rng, name):
-    mixer, x = either(build(name)), rng.normal(size=(2, 5, D))
+    mixer = either(build(name))
+    x = rng.normal(size=(2, 5, D))
     shared_by_heads = {"W1", "b1", "V1", "c1"}
     arrays = [
         p.value if k in shared_by_heads else p.value[0] for k, p in score_parameters(mixer).items()
     ]
-    synthesizer, value = getattr(F, name), mixer.value(x)
+    synthesizer = getattr(F, name)
+    value = mixer.value(x)
     if "dense" in name:
         y, _ = synthesizer(x, value, *arrays)
     else:

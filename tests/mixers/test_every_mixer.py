@@ -147,7 +147,8 @@ def test_explain_gives_numbers_of_the_tokens_precision(either, name, rng, dtype)
 
 @pytest.mark.parametrize("strategy", ["per_length", "zero"])
 def test_explain_pairs_with_padding_are_0(either, name, rng, padding, strategy):
-    mixer, x = either(build(name, padding=strategy)), rng.normal(size=(3, 4, 8))
+    mixer = either(build(name, padding=strategy))
+    x = rng.normal(size=(3, 4, 8))
     matrices = mixer.explain(x, Context(mask=padding))
     pairs = padding[:, None, :, None] & padding[:, None, None, :]
     np.testing.assert_array_equal(matrices[~np.broadcast_to(pairs, matrices.shape)], 0.0)

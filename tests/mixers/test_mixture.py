@@ -14,7 +14,8 @@ def build(*names, **settings):
 
 
 def test_starts_with_equal_shares_the_mean_of_its_parts(either, rng):
-    mixer, x = either(build(*SIX)), rng.normal(size=(2, 5, 8))
+    mixer = either(build(*SIX))
+    x = rng.normal(size=(2, 5, 8))
     all_scores = [layer_scores.forward(x, Context())[0] for layer_scores in mixer.parts]
     scores, _ = mixer.scores(x, Context())
     mean = sum(np.broadcast_to(layer_scores, scores.shape) for layer_scores in all_scores) / 6.0
@@ -23,7 +24,8 @@ def test_starts_with_equal_shares_the_mean_of_its_parts(either, rng):
 
 @pytest.mark.parametrize("chosen", range(6))
 def test_a_huge_logit_is_that_part_alone(either, chosen, rng):
-    mixer, x = either(build(*SIX)), rng.normal(size=(2, 5, 8))
+    mixer = either(build(*SIX))
+    x = rng.normal(size=(2, 5, 8))
     mixer.logits.value[chosen] = 1e4
     scores, _ = mixer.scores(x, Context())
     alone, _ = mixer.parts[chosen].forward(x, Context())
@@ -32,7 +34,8 @@ def test_a_huge_logit_is_that_part_alone(either, chosen, rng):
 
 @pytest.mark.parametrize(("chosen", "kind"), [(0, Attention), (1, RandomSynthesizer)])
 def test_with_the_same_weights_it_is_the_mixer_of_its_only_part(either, chosen, kind, rng, padding):
-    mixer, x = either(build("attention", "random_synthesizer")), rng.normal(size=(3, 4, 8))
+    mixer = either(build("attention", "random_synthesizer"))
+    x = rng.normal(size=(3, 4, 8))
     mixer.logits.value[chosen] = 1e4
     alone = kind.build(MixerSettings(8, 2, 6), seed=1, dtype="float64")
     for target, source in alone.named_parameters().items():
@@ -65,7 +68,8 @@ def test_tables_alone_give_x_a_gradient_through_the_values(either, rng):
 
 
 def test_shares_learn(either, rng):
-    mixer, x = either(build(*SIX)), rng.normal(size=(2, 5, 8))
+    mixer = either(build(*SIX))
+    x = rng.normal(size=(2, 5, 8))
     _, _, dlogits, *_ = both_passes(mixer, x)
     assert np.abs(dlogits).max() > 0.0
     assert abs(dlogits.sum()) < 1e-13  # shares sum to 1: what one gains, others lose

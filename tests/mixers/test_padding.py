@@ -90,7 +90,8 @@ def test_of_a_whole_model_below_its_checks(fast, junk):
         d_model=8, n_layers=1, n_heads=2, d_ff=16, max_len=5, embedding_norm=True
     )
     model = nf.SequenceClassifier(config, 3, n_features=2, dtype="float64")
-    x, dy = np.random.default_rng(0).normal(size=(3, 5, 2)), np.ones((3, 3))
+    x = np.random.default_rng(0).normal(size=(3, 5, 2))
+    dy = np.ones((3, 3))
     x[~MASK] = 0.0
     y, dx, flat = both_passes(model, x, dy, fast)
     spoil(x)
@@ -162,7 +163,9 @@ def test_of_attention(causal, shape, attend):
 
 def test_of_an_average_of_values_that_the_batch_shares():
     rng = np.random.default_rng(0)
-    scores, value, dy = rng.normal(size=(3, 5, 5)), rng.normal(size=(5, 4)), np.ones((3, 5, 4))
+    scores = rng.normal(size=(3, 5, 5))
+    value = rng.normal(size=(5, 4))
+    dy = np.ones((3, 5, 4))
     mask = np.array([True, True, True, False, False])
     y, cache = F.average(scores, value, mask)
     dscores, dvalue = F.average_backward(dy, cache)
@@ -199,7 +202,9 @@ def test_a_row_of_minus_infinity_has_no_gradient(dtype):
 
 def test_queries_whose_scores_are_minus_infinity_attend_to_nothing():
     rng = np.random.default_rng(0)
-    scores, value, dy = np.full((2, 4), -np.inf), rng.normal(size=(4, 3)), np.ones((2, 3))
+    scores = np.full((2, 4), -np.inf)
+    value = rng.normal(size=(4, 3))
+    dy = np.ones((2, 3))
     y, cache = F.average(scores, value)
     np.testing.assert_array_equal(y, 0.0)
     for gradient in F.average_backward(dy, cache):

@@ -19,7 +19,8 @@ def test_two_short_rows_make_one_of_just_the_length(max_len):
 
 @pytest.mark.parametrize("kind", [mixers.DenseSynthesizer, mixers.FactorizedDenseSynthesizer])
 def test_a_tokens_weights_are_its_own(either, rng, kind):
-    mixer, x = either(kind(8, 2, 6, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
+    mixer = either(kind(8, 2, 6, seed=0, dtype="float64"))
+    x = rng.normal(size=(2, 5, 8))
     before = mixer.explain(x, Context())
     x[:, 3] += 1.0
     after = mixer.explain(x, Context())
@@ -60,7 +61,8 @@ def test_a_fixed_table_is_a_parameter_that_is_not_trained():
 def test_a_table_sums_the_gradients_of_its_batch(either, rng):
     mixer = either(M.RandomSynthesizer(8, 2, 6, seed=0, dtype="float64"))
     x = rng.normal(size=(3, 5, 8))
-    dy, batch_gradients = rng.normal(size=x.shape), Gradients(mixer)
+    dy = rng.normal(size=x.shape)
+    batch_gradients = Gradients(mixer)
     mixer.backward(dy, mixer.forward(x, Context())[1], batch_gradients)
     summed_gradients = Gradients(mixer)
     for n in range(3):

@@ -54,7 +54,9 @@ def assert_close(ours, expected):
 
 
 def test_token_by_token_is_the_whole_sequence(mixer, x):
-    state, context, rows = mixer.start(BATCH, LENGTH, x), nf.Context(), []
+    state = mixer.start(BATCH, LENGTH, x)
+    context = nf.Context()
+    rows = []
     for t in range(LENGTH):
         assert state.stop == t
         y, state = mixer.step(x[:, t : t + 1], state, context)

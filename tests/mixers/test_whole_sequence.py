@@ -59,8 +59,10 @@ LENGTHS = [4, 2, 0, 1, 2]
 
 @pytest.mark.parametrize("transposed", [False, True], ids=["forward", "backward"])
 def test_per_length_mixes_each_sequence_by_itself(either, kind, rng, transposed):
-    mask, x = np.arange(4) < np.array(LENGTHS)[:, None], rng.normal(size=(5, 4, 8))
-    mixer, dy = either(build(kind, "per_length")), rng.normal(size=(5, 4, 8))
+    mask = np.arange(4) < np.array(LENGTHS)[:, None]
+    x = rng.normal(size=(5, 4, 8))
+    mixer = either(build(kind, "per_length"))
+    dy = rng.normal(size=(5, 4, 8))
     y, dx, *_ = both_passes(mixer, x, Context(mask=mask), dy)
     outputs, inputs = (dx, dy) if transposed else (y, x)
     mix = function_of(mixer, transposed)
@@ -72,8 +74,10 @@ def test_per_length_mixes_each_sequence_by_itself(either, kind, rng, transposed)
 
 
 def test_per_length_the_matrices_collect_every_length(either, rng):
-    mask, x = np.arange(4) < np.array(LENGTHS)[:, None], rng.normal(size=(5, 4, 8))
-    mixer, dy = either(build(LinearMixing, "per_length")), rng.normal(size=(5, 4, 8))
+    mask = np.arange(4) < np.array(LENGTHS)[:, None]
+    x = rng.normal(size=(5, 4, 8))
+    mixer = either(build(LinearMixing, "per_length"))
+    dy = rng.normal(size=(5, 4, 8))
     together, alone = Gradients(mixer), Gradients(mixer)
     mixer.backward(dy, mixer.forward(x, Context(mask=mask))[1], together)
     for n in (0, 1, 3, 4):
@@ -84,13 +88,15 @@ def test_per_length_the_matrices_collect_every_length(either, rng):
 
 
 def test_zero_mixes_zeros(either, kind, rng, padding):
-    mixer, x = either(build(kind, "zero")), rng.normal(size=(3, 4, 8))
+    mixer = either(build(kind, "zero"))
+    x = rng.normal(size=(3, 4, 8))
     expected = function_of(mixer)(x * padding[..., None])
     np.testing.assert_allclose(mixer(x, padding), expected, rtol=0, atol=1e-12)
 
 
 def test_zero_depends_on_the_number_of_zeros_in_a_transform(either, kind, rng, padding):
-    mixer, x = either(build(kind, "zero")), rng.normal(size=(3, 4, 8))
+    mixer = either(build(kind, "zero"))
+    x = rng.normal(size=(3, 4, 8))
     y = mixer(x, padding)
     fewer = mixer(x[:, :3], padding[:, :3])
     if isinstance(mixer, Fourier | Hartley):
@@ -101,7 +107,8 @@ def test_zero_depends_on_the_number_of_zeros_in_a_transform(either, kind, rng, p
 
 def test_only_linear_mixing_trains_parameters():
     assert Fourier().n_parameters() == Hartley().n_parameters() == 0
-    linear, random = LinearMixing(8, 6, seed=0), RandomMixing(8, 6, seed=0)
+    linear = LinearMixing(8, 6, seed=0)
+    random = RandomMixing(8, 6, seed=0)
     assert linear.n_parameters() == 6 * 6 + 8 * 8
     assert random.n_parameters() == 0
     assert list(random.named_parameters()) == ["W_sequence", "W_features"]

@@ -59,7 +59,8 @@ def test_an_encoder_ends_in_a_norm(encoder, x, norm):
 
 
 def test_blocks_act_in_turn(encoder, x):
-    model, y = encoder(n_layers=3), x
+    model = encoder(n_layers=3)
+    y = x
     for block in model.blocks:
         y = block(y)
     np.testing.assert_array_equal(model(x), y)

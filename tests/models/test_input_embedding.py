@@ -53,7 +53,8 @@ def test_the_names_of_all_parts(embed):
 
 
 def test_it_is_the_formula(embed, token_batch, types):
-    layer, ids = embed(**FNET, norm_eps=1e-12), token_batch[0]
+    layer = embed(**FNET, norm_eps=1e-12)
+    ids = token_batch[0]
     assert layer.norm.eps == 1e-12
     y, _ = layer.forward(ids, nf.Context(types=types))
     named = layer.parameters()
@@ -64,7 +65,8 @@ def test_it_is_the_formula(embed, token_batch, types):
 
 
 def test_no_types_means_type_0(embed, token_batch):
-    layer, ids = embed(**BERT), token_batch[0]
+    layer = embed(**BERT)
+    ids = token_batch[0]
     y_of_zeros, _, *gradients_of_zeros = both_passes(
         layer, ids, nf.Context(types=np.zeros_like(ids))
     )
@@ -73,7 +75,8 @@ def test_no_types_means_type_0(embed, token_batch):
 
 
 def test_each_type_gets_the_gradient_of_its_tokens(embed, token_batch, types, rng):
-    layer, ids = embed(n_token_types=3), token_batch[0]
+    layer = embed(n_token_types=3)
+    ids = token_batch[0]
     dy = rng.normal(size=(*ids.shape, 8))
     *_, of_types = both_passes(layer, ids, nf.Context(types=types), dy)
     expected = [layer.types.scale * dy[types == k].sum(axis=0) for k in range(3)]
@@ -81,7 +84,8 @@ def test_each_type_gets_the_gradient_of_its_tokens(embed, token_batch, types, rn
 
 
 def test_feature_vectors_have_types_too(embed, types, rng):
-    layer, x = embed(None, 5, **FNET), rng.normal(size=(8, 6, 5))
+    layer = embed(None, 5, **FNET)
+    x = rng.normal(size=(8, 6, 5))
     plain, _ = layer.forward(x, nf.Context())
     typed, _ = layer.forward(x, nf.Context(types=types))
     np.testing.assert_array_equal(plain[types == 0], typed[types == 0])
@@ -117,7 +121,8 @@ def test_positions_are_drawn_as_large_as_tokens(scaled, std):
 
 # In a model ---------------------------------------------------------------------------------------
 def test_types_reach_every_call_of_a_classifier(small_model, token_batch, types):
-    model, (ids, _, mask) = small_model(**BERT), token_batch
+    model = small_model(**BERT)
+    ids, _, mask = token_batch
     # A constant added to a token's features would be undone by the norm.
     model.embed.types.weight.value[...] = np.random.default_rng(2).normal(size=(3, 8))
     logits = model(ids, mask, types)
@@ -161,7 +166,8 @@ def test_types_may_be_any_whole_numbers(small_model, token_batch, types, dtype):
     ],
 )
 def test_wrong_types_are_refused(small_model, token_batch, types, error, message):
-    model, (ids, y, mask) = small_model(**BERT), token_batch
+    model = small_model(**BERT)
+    ids, y, mask = token_batch
     calls = [
         lambda: model(ids, mask, types),
         lambda: model.predict(ids, mask, types=types),
@@ -175,7 +181,8 @@ def test_wrong_types_are_refused(small_model, token_batch, types, error, message
 
 
 def test_types_for_a_model_without_types_are_refused(small_model, token_batch):
-    model, (ids, y, mask) = small_model(), token_batch
+    model = small_model()
+    ids, y, mask = token_batch
     message = r"the model has no token types\. Leave types out, or build .*n_token_types=2"
     for call in (
         lambda: model(ids, mask, np.zeros_like(ids)),
@@ -189,7 +196,8 @@ def test_types_for_a_model_without_types_are_refused(small_model, token_batch):
 @pytest.mark.parametrize("name", ["mask", "types"])
 def test_predict_refuses_rows_that_belong_to_no_sequence(small_model, token_batch, types, name):
     """Also where the last batch ends with x, so that no batch would be too long."""
-    model, (ids, _, mask) = small_model(**BERT), token_batch
+    model = small_model(**BERT)
+    ids, _, mask = token_batch
     argument = {"mask": mask, "types": types}[name]
     with pytest.raises(ValueError, match=rf"{name} has shape \(8, 6\); expected \(4, 6\)"):
         model.predict(ids[:4], batch_size=2, **{name: argument})

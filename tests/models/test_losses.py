@@ -58,7 +58,8 @@ def test_a_loss_of_nearly_0_keeps_its_digits(small_model, token_batch, changes, 
 
 def test_a_given_loss_checks_the_targets_in_place_of_the_models_own(small_model, token_batch, rng):
     ids, labels, mask = token_batch
-    model, y = small_model(), rng.normal(size=(8, 3))
+    model = small_model()
+    y = rng.normal(size=(8, 3))
     loss, _ = model.loss_and_gradients(ids, y, mask, loss=MeanSquaredError())
     assert loss == pytest.approx(((model(ids, mask) - y) ** 2).mean(), rel=1e-12)
     assert nf.evaluate(model, (ids, y, mask), loss=MeanSquaredError()).loss == pytest.approx(loss)
@@ -82,7 +83,9 @@ def test_a_kernel_that_knows_no_weights_is_passed_over(rng, monkeypatch):
     kernel = (lambda *arguments, **options: pytest.fail("the kernel was called"), None)
     kernels = {"softmax_cross_entropy": kernel}
     monkeypatch.setattr(fast_losses, "kernels_of", lambda backend: kernels)
-    logits, labels, weights = rng.normal(size=(5, 3)), np.arange(5) % 3, rng.random(5)
+    logits = rng.normal(size=(5, 3))
+    labels = np.arange(5) % 3
+    weights = rng.random(5)
     fast = fast_losses.fast_loss(SoftmaxCrossEntropy(0.1), "numpy", EngineContext())
     assert type(fast) is fast_losses.FastSoftmaxCrossEntropy
     plain, plain_cache = SoftmaxCrossEntropy(0.1).forward(logits, labels, weights)

@@ -24,7 +24,8 @@ def test_the_keras_block_drops_before_the_residual_connection(rng):
 
 
 def test_both_benchmarks_take_the_same_steps(rng):
-    x, y = rng.normal(size=(16, 4, 8)), rng.integers(0, 2, 16)
+    x = rng.normal(size=(16, 4, 8))
+    y = rng.integers(0, 2, 16)
     losses = {}
     for ffn in MAPS:
         model = published.benchmark_model(4, 8, 32, ffn=ffn, dtype="float64")

@@ -64,9 +64,11 @@ def test_a_cache_changes_no_token_in_rows_of_unequal_length(rng, options):
 
 
 def test_a_state_does_not_grow_beyond_the_window(rng):
-    ids, context = rng.integers(0, 9, (2, 12)), Context(keep=False)
+    ids = rng.integers(0, 9, (2, 12))
+    context = Context(keep=False)
     block = writer(window=3).encoder.blocks[0]
-    state, x = block.start(2, 12), rng.normal(size=(2, 12, 16))
+    state = block.start(2, 12)
+    x = rng.normal(size=(2, 12, 16))
     for tokens in (slice(0, 9), slice(9, 10), slice(10, 12)):
         _, state = block.prefill(x[:, tokens], state, context)
         assert state.nbytes == 2 * 2 * 3 * 16 * ids.itemsize
@@ -77,7 +79,8 @@ def test_a_state_does_not_grow_beyond_the_window(rng):
 @pytest.mark.parametrize("causal", [False, True])
 def test_settings_that_change_nothing(causal, kernels, rng):
     """A window of the whole length, and as many heads of keys as of queries."""
-    sizes, x = {**SIZES, "causal": causal, "max_len": 9}, rng.normal(size=(2, 9, 16))
+    sizes = {**SIZES, "causal": causal, "max_len": 9}
+    x = rng.normal(size=(2, 9, 16))
     with nf.use_kernels(kernels):
         expected = nf.Encoder(nf.EncoderConfig(**sizes), dtype="float64")(x)
         for same in ({"window": 18}, {"n_kv_heads": 2}, {"d_head": 8}, {"window": [18, None]}):
@@ -120,7 +123,8 @@ def test_presets(causal, rng):
     assert config.window == (None if causal else (None, 128, 128, None))
     model = nf.SequenceClassifier(config, 3, vocab_size=9, seed=0)
     assert not [name for name in model.parameters() if "encoder" in name and "bias" in name]
-    x, y = rng.integers(0, 9, (30, 12)), np.arange(30) % 3
+    x = rng.integers(0, 9, (30, 12))
+    y = np.arange(30) % 3
     x[:, 4] = y
     history = nf.fit(model, (x, y), epochs=60, lr=1e-2, seed=0, progress=False)
     assert history.train_loss[-1] < 0.1

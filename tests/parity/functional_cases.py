@@ -37,7 +37,9 @@ def head_maps(*columns):
     return [s for n in columns for s in ((D, 6), (6,), (2, 3, n), (2, n))]
 
 
-X, VALUE, LONGER = (BATCH, LENGTH, D), (BATCH, LENGTH, 3), LENGTH + 3
+X = (BATCH, LENGTH, D)
+VALUE = (BATCH, LENGTH, 3)
+LONGER = LENGTH + 3
 WITHOUT_HEADS = [
     ("dense_synthesizer", (X, VALUE, *maps(LENGTH))),
     ("dense_synthesizer", (X, VALUE, *maps(LONGER))),

@@ -94,7 +94,8 @@ def torch_encoder(config: nf.EncoderConfig) -> torch.nn.TransformerEncoder:
     """Return PyTorch's encoder of these settings; with the norm first it ends in a norm."""
     norm = torch.nn.LayerNorm(config.d_model, dtype=torch.float64) if config.norm == "pre" else None
     # Nested tensors only speed up PyTorch's inference; asked for with the norm first it warns.
-    block, n = torch_block(config), config.n_layers
+    block = torch_block(config)
+    n = config.n_layers
     return torch.nn.TransformerEncoder(block, n, norm=norm, enable_nested_tensor=False)
 
 

@@ -17,7 +17,8 @@ Given = SimpleNamespace
 def linear(given, x, name=""):
     """Return x W + b, also of a convolution with kernel size 1, or x W if there is no b."""
     prefix = f"{name}." if name else ""
-    weight, bias = given.p[f"{prefix}weight"], given.p.get(f"{prefix}bias")
+    weight = given.p[f"{prefix}weight"]
+    bias = given.p.get(f"{prefix}bias")
     y = x @ weight.reshape(weight.shape[-2:])
     return y if bias is None else y + bias
 
@@ -41,7 +42,8 @@ def dropped(given, x, rate):
 
 
 def layer_norm(given, x):
-    gamma, beta = given.p["gamma"], given.p.get("beta")
+    gamma = given.p["gamma"]
+    beta = given.p.get("beta")
     return torch.nn.functional.layer_norm(x, gamma.shape, gamma, beta, given.o["eps"])
 
 
@@ -76,7 +78,8 @@ def pooler(given, x):
     y = activation_of(given)(linear(given, x, "dense"))
     if not given.o["norm"]:
         return y
-    gamma, beta = given.p["norm.gamma"], given.p.get("norm.beta")
+    gamma = given.p["norm.gamma"]
+    beta = given.p.get("norm.beta")
     return torch.nn.functional.layer_norm(y, gamma.shape, gamma, beta)
 
 

@@ -26,7 +26,8 @@ class Fixed(torch.nn.Module):
 @pytest.fixture
 def drawn(monkeypatch):
     module = sys.modules["npformer.functional.dropout"]
-    masks, draw = [], module.draw_kept
+    masks = []
+    draw = module.draw_kept
 
     def draw_and_note(*arguments):
         masks.append(draw(*arguments))

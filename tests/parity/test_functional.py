@@ -101,7 +101,8 @@ def test_steps_of_a_state_space_are_its_convolution():
     decay, gain = (
         real + 1j * imag for real, imag in F.state_space_step(log_step, log_decay, frequency)
     )
-    state, outputs = np.zeros((2, 4, 3), complex), []
+    state = np.zeros((2, 4, 3), complex)
+    outputs = []
     for token in range(7):
         state = decay * state + gain * x[:, token, :, None]
         outputs.append(2.0 * ((C[0] + 1j * C[1]) * state).sum(axis=-1).real)

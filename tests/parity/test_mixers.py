@@ -51,7 +51,8 @@ def mixture(p, x):
     return formulas.mixture_scores(p["logits"], *scores)
 
 
-DENSE, RANDOM = ("W1", "b1", "W2", "b2"), scores_of(formulas.random_scores, "R")
+DENSE = ("W1", "b1", "W2", "b2")
+RANDOM = scores_of(formulas.random_scores, "R")
 FORMULAS = {
     "attention": attention,
     "dense_synthesizer": scores_of(formulas.dense_scores, *DENSE),
@@ -104,7 +105,8 @@ def test_an_averaging_mixer_agrees_with_its_formula(name, padded, causal):
     keep = np.tri(LENGTH, dtype=bool) if causal else np.ones((LENGTH, LENGTH), dtype=bool)
     if padded:
         keep = keep & MASK[:, None, :]
-    ours, mask = build(name, causal=causal), MASK if padded else None
+    ours = build(name, causal=causal)
+    mask = MASK if padded else None
     assert_mixer_agrees(ours, lambda p, x: averaged(name, p, x, keep), mask)
 
 

@@ -15,7 +15,8 @@ STEPS = 100
 def of_a_model():
     config = nf.EncoderConfig(d_model=4, n_layers=1, n_heads=2, d_ff=6, max_len=5)
     model = nf.SequenceClassifier(config, 3, n_features=5, dtype="float64")
-    parameters, gradients = model.parameters(), nf.Gradients(model)
+    parameters = model.parameters()
+    gradients = nf.Gradients(model)
     assert parameters.flat is not None
     return parameters, gradients
 

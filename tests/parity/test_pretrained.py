@@ -464,7 +464,8 @@ def test_one_step_of_fine_tuning_agrees(make, name):
 def gradients_beside(architecture, gradients, model):
     """Assert that PyTorch's are the same; yield their names, PyTorch's, and the largest number."""
     theirs = {name: parameter.grad for name, parameter in model.named_parameters()}
-    ours, places = architecture.their_arrays(gradients), architecture.places(gradients)
+    ours = architecture.their_arrays(gradients)
+    places = architecture.places(gradients)
     assert ours.keys() == theirs.keys()
     assert sum(len(place.ours) for place in places.values()) == len(gradients)
     largest = max(g.abs().max().item() for g in theirs.values() if g is not None)
@@ -511,7 +512,8 @@ def test_gradients_of_both_outputs_agree(make, name):
 def test_only_our_padding_token_has_a_gradient(make):
     """What the docstring of `interop.huggingface` says: `padding_idx` freezes a row."""
     folder, model, _ = make("BERT", pad_token_id=5)
-    encoder, ids = nf.from_pretrained(folder).encoder, np.array([[5, 6, 5, 7]])
+    encoder = nf.from_pretrained(folder).encoder
+    ids = np.array([[5, 6, 5, 7]])
     model(torch.tensor(ids)).last_hidden_state.square().sum().backward()
     (hidden, _), cache = encoder.forward(ids, nf.Context())
     gradients = nf.Gradients(encoder)
@@ -523,7 +525,8 @@ def test_only_our_padding_token_has_a_gradient(make):
 
 
 def assert_same_state(one, other):
-    theirs, ours = one.state_dict(), other.state_dict()
+    theirs = one.state_dict()
+    ours = other.state_dict()
     assert theirs.keys() == ours.keys()
     for name, value in theirs.items():
         assert torch.equal(value, ours[name]), name

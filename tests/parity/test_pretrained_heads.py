@@ -84,7 +84,8 @@ def ours(folder):
 
 def assert_same_logits(folder, out):
     """Assert that logits are theirs, here and after they were written and read again."""
-    expected, logits = theirs(folder), ours(folder)(IDS)
+    expected = theirs(folder)
+    logits = ours(folder)(IDS)
     np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-12)
     nf.from_pretrained(folder).save(out)
     np.testing.assert_allclose(theirs(out), expected, rtol=0, atol=1e-12)
@@ -97,7 +98,8 @@ def numbers(*shape):
 
 @pytest.mark.parametrize("family", LAYOUTS)
 def test_a_matrix_of_its_own_is_used_whatever_the_configuration_says(write, family, tmp_path):
-    folder, decoder = write(family), KINDS[family][1]
+    folder = write(family)
+    decoder = KINDS[family][1]
     tied = ours(folder)
     change(folder, {f"{decoder}.weight": numbers(V, D)})
     model = ours(folder)
@@ -109,7 +111,8 @@ def test_a_matrix_of_its_own_is_used_whatever_the_configuration_says(write, fami
 
 @pytest.mark.parametrize("family", LAYOUTS)
 def test_the_decoders_bias_may_have_another_name(write, family, tmp_path):
-    folder, (decoder, second_name) = write(family), KINDS[family][1:3]
+    folder = write(family)
+    decoder, second_name = KINDS[family][1:3]
     change(folder, {f"{decoder}.bias": numbers(V)})
     assert_same_logits(folder, tmp_path / "both")
     if second_name != f"{decoder}.bias":

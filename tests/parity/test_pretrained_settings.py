@@ -98,7 +98,9 @@ def test_no_key_changes_numbers_in_silence(tmp_path, family):
     stated = json.loads(file.read_text())
     of_class = {key: changed(value) for key, value in type(config)().to_dict().items()}
     cases = {key: value for key, value in of_class.items() if value is not None} | OTHERS
-    expected, different, refused = theirs(tmp_path), [], set()
+    expected = theirs(tmp_path)
+    different = []
+    refused = set()
     np.testing.assert_allclose(ours(tmp_path), expected, rtol=0, atol=1e-11)
     for key, value in cases.items():
         file.write_text(json.dumps(stated | {key: value}))

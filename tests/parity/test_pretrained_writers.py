@@ -167,7 +167,8 @@ def test_transformers_reads_modern_models(modern_pair, tmp_path):
 @pytest.mark.parametrize("kind", MODERN_KINDS)
 def test_greedy_tokens_of_rows_of_unequal_lengths(kind, tmp_path):
     theirs = modern(tmp_path, kind)
-    ours, rng = nf.from_pretrained(tmp_path).model, np.random.default_rng(1)
+    ours = nf.from_pretrained(tmp_path).model
+    rng = np.random.default_rng(1)
     rows = [rng.integers(1, 300, n) for n in (7, 2, 5)]
     ids = np.stack([np.pad(row, (7 - len(row), 0)) for row in rows])
     options = {"max_new_tokens": 15, "do_sample": False, "eos_token_id": None}
@@ -180,7 +181,8 @@ def test_greedy_tokens_of_rows_of_unequal_lengths(kind, tmp_path):
 
 def test_bfloat16_is_read_exactly(tmp_path):
     modern(tmp_path).bfloat16().save_pretrained(tmp_path)
-    auto, ids = transformers.AutoModelForCausalLM, np.arange(24)[None]
+    auto = transformers.AutoModelForCausalLM
+    ids = np.arange(24)[None]
     expected = logits_of(auto.from_pretrained(tmp_path, dtype=torch.float64).eval(), ids)
     near(nf.from_pretrained(tmp_path, dtype="float64").model(ids), expected)
     near(nf.from_pretrained(tmp_path).model(ids), expected, 1e-5)
@@ -213,7 +215,8 @@ def test_words_of_other_versions_in_a_configuration(tmp_path, family, changes):
     stated = {k: v for k, v in stated.items() if v is not None or k == "rope_scaling"}
     (tmp_path / "config.json").write_text(json.dumps(stated))
     theirs = getattr(transformers, family + kind).from_pretrained(tmp_path, dtype=torch.float64)
-    ours, ids = nf.from_pretrained(tmp_path).model, np.arange(24)[None]
+    ours = nf.from_pretrained(tmp_path).model
+    ids = np.arange(24)[None]
     with torch.no_grad():
         expected = theirs.eval()(torch.from_numpy(ids))[0].numpy()
     near(ours(ids)[0] if kind == "Model" else ours(ids), expected)
@@ -401,10 +404,12 @@ def test_greedy_tokens_of_gpt2_agree(kind, tmp_path):
 
 
 def test_an_output_that_differs_from_the_table_is_kept(tmp_path):
-    folder, ids = tmp_path / "theirs", np.random.default_rng(0).integers(0, 300, (2, 9))
+    folder = tmp_path / "theirs"
+    ids = np.random.default_rng(0).integers(0, 300, (2, 9))
     gpt2(folder, tie_word_embeddings=False)
     config = json.loads((folder / "config.json").read_text())
-    state, n = load_file(folder / "model.safetensors"), 0
+    state = load_file(folder / "model.safetensors")
+    n = 0
     for tied, names in product((False, None, True), (("wte", "lm_head"), ("lm_head",), ("wte",))):
         stored = {k: v for k, v in state.items() if k.split(".")[-2] in names or ".h." in k}
         stored |= {k: v for k, v in state.items() if "wpe" in k or "ln_f" in k}
@@ -432,7 +437,8 @@ def test_an_output_that_differs_from_the_table_is_kept(tmp_path):
 def test_logits_of_marian(kind, tmp_path):
     theirs = marian(tmp_path, **MARIAN_KINDS[kind])
     ours = nf.from_pretrained(tmp_path)
-    rng, padding = np.random.default_rng(0), N_MARIAN - 1
+    rng = np.random.default_rng(0)
+    padding = N_MARIAN - 1
     source, target = rng.integers(1, padding, (3, 20)), rng.integers(1, padding, (3, 12))
     source[1, 13:] = target[2, 7:] = padding
     target[:, 0] = padding  # what Marian begins with
@@ -577,7 +583,8 @@ def test_texts_of_marian(tmp_path):
             nf.from_pretrained(folder).generate("a")
         shutil.rmtree(folder)
     ours.save(tmp_path / "again")
-    again, ours_beams = nf.from_pretrained(tmp_path / "again"), ours.generate(TEXTS, 10, beams=2)
+    again = nf.from_pretrained(tmp_path / "again")
+    ours_beams = ours.generate(TEXTS, 10, beams=2)
     assert again.generate(TEXTS, 10, beams=2) == ours_beams
 
 

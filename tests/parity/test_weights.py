@@ -39,7 +39,8 @@ def test_class_weights_are_those_of_cross_entropy_loss(shape, labels, smoothing)
 @pytest.mark.parametrize("classes", [None, CLASSES], ids=["samples", "samples and classes"])
 def test_sample_weights_make_a_weighted_mean_of_cross_entropies(classes, smoothing):
     (logits,) = normals((N, C))
-    theirs, labels = leaf(logits), torch.tensor(LABELS)
+    theirs = leaf(logits)
+    labels = torch.tensor(LABELS)
     w = None if classes is None else torch.tensor(classes)
     losses = torch.nn.functional.cross_entropy(
         theirs, labels, w, reduction="none", label_smoothing=smoothing
@@ -69,7 +70,8 @@ def test_sample_weights_of_two_classes_with_one_logit():
 def test_one_logit_with_class_weights_is_two_logits_of_which_one_is_0(samples, smoothing):
     """PyTorch smooths no labels of a single logit; a softmax of (0, z) is the same."""
     (z,) = normals((N, 1))
-    labels, w = (LABELS > 1).astype("int64"), np.array([0.2, 3.0])
+    labels = (LABELS > 1).astype("int64")
+    w = np.array([0.2, 3.0])
     theirs = leaf(z)
     two_logits = torch.cat((torch.zeros_like(theirs), theirs), dim=1)
     losses = torch.nn.functional.cross_entropy(
@@ -106,7 +108,8 @@ def test_a_models_weighted_step_is_pytorchs(small_model, rng, workers, micro_bat
     model = small_model(pooling="none" if per_token else "mean")
     ids = rng.integers(0, 7, (10, 6))
     shape = (10, 6) if per_token else (10,)
-    labels, weights = rng.integers(0, 3, shape), rng.random(shape)
+    labels = rng.integers(0, 3, shape)
+    weights = rng.random(shape)
     weights[:4] = 0.0
     if per_token:
         labels[:, 4:] = -1

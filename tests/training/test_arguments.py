@@ -84,14 +84,19 @@ def test_a_bad_option_is_refused_in_words(make, data, options, error, message):
 def test_a_fault_in_the_last_sample_is_found_before_the_first_step(make, rng, where, fault):
     changes = {"mixer": ["attention", "fourier"], "padding": "per_length"}
     model = make(**changes)
-    x, y = rng.normal(size=(1030, 4, 2)), rng.integers(0, 3, 1030)
+    x = rng.normal(size=(1030, 4, 2))
+    y = rng.integers(0, 3, 1030)
     mask = np.arange(4) < rng.integers(1, 5, 1030)[:, None]
-    wrong, holed = y.copy(), mask.copy()
-    wrong[-1], holed[-1] = 3, [True, False, True, False]
+    wrong = y.copy()
+    holed = mask.copy()
+    wrong[-1] = 3
+    holed[-1] = [True, False, True, False]
     if fault == "label":
-        bad, message = (x, wrong, mask), "y holds 3; expected whole numbers from 0"
+        bad = (x, wrong, mask)
+        message = "y holds 3; expected whole numbers from 0"
     else:
-        bad, message = (x, y, holed), "mask keeps tokens after padding in row 1029"
+        bad = (x, y, holed)
+        message = "mask keeps tokens after padding in row 1029"
     splits = {"data": (x, y, mask), "validation": (x, y, mask)} | {where: bad}
     with pytest.raises(ValueError, match=f"in {where}, {message}"):
         fit(model, splits["data"], validation=splits["validation"], batch_size=1030)
@@ -101,9 +106,11 @@ def test_a_fault_in_the_last_sample_is_found_before_the_first_step(make, rng, wh
 @pytest.mark.parametrize("wrong", [3, -2])
 @pytest.mark.parametrize("masked", [True, False])
 def test_a_wrong_label_of_the_last_token_is_found_before_the_first_step(make, rng, wrong, masked):
-    model, mask = make(pooling="none"), np.ones((40, 4), dtype=bool)
+    model = make(pooling="none")
+    mask = np.ones((40, 4), dtype=bool)
     mask[0, 2:] = False
-    x, y = rng.normal(size=(40, 4, 2)), rng.integers(-1, 3, (40, 4))
+    x = rng.normal(size=(40, 4, 2))
+    y = rng.integers(-1, 3, (40, 4))
     y[-1, -1] = wrong
     data = (x, y, mask) if masked else (x, y)
     with pytest.raises(ValueError, match=f"in data, y holds {wrong}; expected whole numbers"):

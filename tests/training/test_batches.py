@@ -65,7 +65,8 @@ def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
     ],
 )
 def test_fit_goes_by_length_if_it_can(changes, options, cut):
-    lengths, model = [], model_of(**changes)
+    lengths = []
+    model = model_of(**changes)
 
     class Noting(nf.SequenceClassifier):
         def upload(self, batch, *arguments, **more):
@@ -130,7 +131,8 @@ def test_the_schedule_counts_updates(updates):
 
 
 def test_no_more_than_a_batch_is_computed_at_a_time(make, data, monkeypatch):
-    sizes, forward = [], nf.Encoder.forward
+    sizes = []
+    forward = nf.Encoder.forward
 
     def noted(self, x, context):
         if context.training:

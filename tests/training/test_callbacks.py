@@ -87,7 +87,8 @@ def test_steps_go_on_from_those_of_the_optimizer(make, data):
 
 
 def test_a_callback_sees_the_loss_of_its_step(make, data):
-    model, noted = make(), Noted(lambda state: state.loss)
+    model = make()
+    noted = Noted(lambda state: state.loss)
     first, _ = model.loss_and_gradients(*data)
     history = fit(model, data, noted, batch_size=20)
     assert math.isnan(noted.seen("on_start")[0])
@@ -105,7 +106,8 @@ def test_the_loss_of_an_epoch_is_the_mean_of_its_steps(make, data):
 
 def test_the_rows_are_those_of_the_batch(make, data):
     x, y = data
-    model, batches = make(), []
+    model = make()
+    batches = []
 
     def look(state):
         loss, _ = model.loss_and_gradients(x[state.rows], y[state.rows])
@@ -195,7 +197,8 @@ def test_nothing_can_be_assigned_to_the_state(make, data, name):
 # Stopping -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("hook", ["before_update", "after_step"])
 def test_stop_in_a_step_ends_with_that_step(make, data, hook):
-    model, noted = make(), Noted()
+    model = make()
+    noted = Noted()
     optimizer = nf.Adam(model.parameters(), lr=1e-2)
     history = fit(model, data, noted, at(hook, 6, stop), optimizer=optimizer)
     assert optimizer.steps == 6
@@ -204,7 +207,8 @@ def test_stop_in_a_step_ends_with_that_step(make, data, hook):
 
 
 def test_stop_in_the_first_epoch_leaves_the_weights_as_they_are(make, data):
-    model, noted = make(), Noted(lambda state: state.model.parameters().flat.copy())
+    model = make()
+    noted = Noted(lambda state: state.model.parameters().flat.copy())
     history = fit(model, data, noted, at("after_step", 2, stop), validation=data)
     np.testing.assert_array_equal(model.parameters().flat, noted.seen("after_step")[-1])
     assert (history.best_epoch, history.train_loss, history.seconds) == (None, [], [])
@@ -212,7 +216,8 @@ def test_stop_in_the_first_epoch_leaves_the_weights_as_they_are(make, data):
 
 @pytest.mark.parametrize("hook", ["before_update", "after_step"])
 def test_stop_in_the_last_step_of_an_epoch_brings_it_to_its_end(make, data, hook):
-    model, noted = make(), Noted()
+    model = make()
+    noted = Noted()
     history = fit(model, data, noted, at(hook, 2 * STEPS, stop), validation=data)
     assert noted.names()[-3:] == ["after_epoch", "after_training", "on_end"]
     assert len(history.train_loss) == len(history.validation_loss) == 2
@@ -232,7 +237,8 @@ def test_stop_after_an_epoch(make, data, validated):
 
 
 def test_stop_at_the_start_takes_no_step(make, data):
-    model, noted = make(), Noted()
+    model = make()
+    noted = Noted()
     history = fit(model, data, at("on_start", 1, stop), noted)
     assert noted.names() == ["on_start", "after_training", "on_end"]
     assert (history.stopped, history.best_epoch, history.train_loss) == ("callback", None, [])
@@ -319,7 +325,8 @@ def test_an_error_in_a_callback_brings_the_best_weights_back(make, data, hook, e
 
 @pytest.mark.parametrize("on_interrupt", ["raise", "return"])
 def test_ctrl_c_in_a_callback(make, data, on_interrupt):
-    model, noted = make(), Noted(lambda state: state.history.stopped)
+    model = make()
+    noted = Noted(lambda state: state.history.stopped)
     interrupt = at("after_step", 6, throw(KeyboardInterrupt()))
     options = {"validation": data, "on_interrupt": on_interrupt}
     if on_interrupt == "raise":
@@ -333,7 +340,8 @@ def test_ctrl_c_in_a_callback(make, data, on_interrupt):
 
 
 def test_ctrl_c_between_two_epochs_leaves_the_weights_of_the_first(make, data):
-    model, interrupt = make(), throw(KeyboardInterrupt())
+    model = make()
+    interrupt = throw(KeyboardInterrupt())
     history = fit(model, data, at("after_epoch", 2, interrupt), on_interrupt="return")
     assert (history.stopped, history.best_epoch) == ("interrupted", 2)
     assert_trained(model, make(), data, epochs=2)
@@ -356,7 +364,8 @@ def test_only_what_was_started_is_ended(make, data):
 
 
 def test_an_error_at_the_end_of_one_does_not_keep_the_others_from_ending(make, data):
-    model, noted = make(), Noted()
+    model = make()
+    noted = Noted()
     with pytest.raises(ZeroDivisionError):
         fit(model, data, at("on_end", 1, throw(ZeroDivisionError())), noted)
     assert noted.names()[-1] == "on_end"
@@ -387,7 +396,11 @@ def test_a_callback_computes_under_its_callers_settings_for_overflow(make, data)
 @pytest.mark.parametrize(("hook", "number"), [("before_update", 5), ("after_step", 4)])
 def test_a_callback_that_changes_lr_is_a_schedule(make, data, hook, number):
     """From step 5 on; the history has what the last step of an epoch was made with."""
-    model, halve = make(), lambda state: setattr(state.optimizer, "lr", 0.5 * 1e-2)
+
+    def halve(state):
+        state.optimizer.lr = 0.5 * 1e-2
+
+    model = make()
     history = fit(model, data, at(hook, number, halve))
     assert_trained(model, make(), data, EPOCHS, schedule=lambda step: 1.0 if step < 5 else 0.5)
     assert history.lr == [1e-2, 5e-3, 5e-3]
@@ -399,7 +412,8 @@ def test_weights_that_a_callback_writes_are_those_of_the_next_step(make, data, w
         for value in state.model.parameters().values():
             value[...] = 0.0
 
-    model, noted = make(), Noted(lambda state: state.loss)
+    model = make()
+    noted = Noted(lambda state: state.loss)
     fit(model, data, at("after_step", 6, zero), noted, workers=workers, epochs=2)
     assert noted.seen("before_update")[6] == pytest.approx(math.log(3), rel=1e-12)
     assert noted.seen("before_update")[5] != pytest.approx(math.log(3), rel=1e-3)

@@ -41,7 +41,8 @@ def test_evaluate_of_tokens_counts_only_those_with_a_label(small_model, token_ba
 @pytest.mark.parametrize("without", ["labels", "tokens"])
 def test_data_without_any_label_are_refused(small_model, token_batch, without):
     ids, _, mask = token_batch
-    model, labels = small_model(pooling="none"), np.zeros(ids.shape, int)
+    model = small_model(pooling="none")
+    labels = np.zeros(ids.shape, int)
     labels, mask = (labels - 1, mask) if without == "labels" else (labels, np.zeros_like(mask))
     with pytest.raises(ValueError, match="data has no labels; expected at least 1"):
         nf.evaluate(model, (ids, labels, mask))
@@ -68,7 +69,8 @@ def test_data_without_any_label_are_refused(small_model, token_batch, without):
     ],
 )
 def test_outputs_that_are_no_numbers_are_refused_with_their_sample(make, data, bad, output):
-    model, (x, y) = make(n_classes=2, output=output), data
+    model = make(n_classes=2, output=output)
+    x, y = data
     x[7, 1, 0] = bad
     y = np.zeros((20, 2)) if output == "mean_squared_error" else y
     wrong = "the outputs for sample 7 are NaN or infinite; expected numbers"

@@ -49,7 +49,8 @@ def test_a_huge_learning_rate_is_reported(make, data, dtype, lr, check_every, cl
 
 @pytest.mark.parametrize("check_every", [1, 7])
 def test_a_parameter_that_is_not_finite_is_named(make, data, check_every):
-    model, name = make(), "encoder.blocks.1.mixer.key.weight"
+    model = make()
+    name = "encoder.blocks.1.mixer.key.weight"
 
     def poison(step):
         if step == 5:
@@ -70,7 +71,8 @@ def test_a_bad_gradient_at_a_finite_loss_is_named(make, data, validation, check_
             if state.step == 10:
                 state.gradients["encoder.blocks.1.mixer.key.weight"][0, 1] = math.inf
 
-    model, wrong = make(), r"the gradient of encoder\.blocks\.1\.mixer\.key\.weight holds infinity"
+    model = make()
+    wrong = r"the gradient of encoder\.blocks\.1\.mixer\.key\.weight holds infinity"
     with pytest.raises(nf.NonFiniteGradientError, match=wrong) as caught:
         fit(
             model,
@@ -85,7 +87,10 @@ def test_a_bad_gradient_at_a_finite_loss_is_named(make, data, validation, check_
 
 
 def test_the_best_weights_are_put_back_before_the_error_reaches_the_caller(make, data, validation):
-    model, schedule = make(), lambda step: 1.0 if step < 10 else 1e305
+    def schedule(step):
+        return 1.0 if step < 10 else 1e305
+
+    model = make()
     with pytest.raises(nf.NonFiniteLossError, match=r"has the best weights so far, .* epoch 2"):
         fit(model, data, validation=validation, schedule=schedule)
     assert_trained(model, make(), data, epochs=2)
@@ -155,7 +160,8 @@ def test_nan_in_the_validation_data_is_named(make, data, validation):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_inside_a_step_is_caught_too(make, data, monkeypatch, workers):
     model = make()
-    calls, accumulate = [], team.accumulate
+    calls = []
+    accumulate = team.accumulate
 
     def interrupted(*arguments, **options):
         calls.append(1)

@@ -22,7 +22,8 @@ from tests.training.distributed.fake_ranks import run_threads
     ids=str,
 )
 def test_the_loss_falls(make, data, changes):
-    (x, y), model = data, make(**changes)
+    x, y = data
+    model = make(**changes)
     data = x.astype(model.dtype), y
     history = fit(model, data, epochs=20)
     assert history.train_loss[-1] < 0.2 * history.train_loss[0]
@@ -53,7 +54,8 @@ def test_what_is_not_asked_for_is_not_entered(make, data, tmp_path):
 @pytest.fixture
 def orders(make, data, monkeypatch):
     """Return the samples of two epochs, in the order of their steps."""
-    samples, step = [], Team.step
+    samples = []
+    step = Team.step
     x, y = data
     x[:, 0, 0] = np.arange(20)
 

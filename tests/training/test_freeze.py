@@ -78,7 +78,8 @@ def test_gradients_are_those_of_the_whole_model(small_model, words, patterns, ch
 
 def test_the_backward_pass_ends_above_what_is_frozen(small_model, words, monkeypatch):
     model = small_model().freeze("embed.*", "encoder.blocks.0.*")
-    reached, original = [], team.skip_frozen_layers
+    reached = []
+    original = team.skip_frozen_layers
 
     def count(name):
         layer = dict(model.layers())[name]

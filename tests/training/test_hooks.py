@@ -36,7 +36,8 @@ def run(make, data, tmp_path):
 @pytest.mark.parametrize("every", [1, 2])
 def test_checkpoints_are_written_after_the_hooks_of_their_moment(run, monkeypatch, every):
     """Checkpoints are written after all callbacks have seen the same moment."""
-    calls, write = [], folders.write
+    calls = []
+    write = folders.write
 
     def noted(folder, sections):
         calls.append(("checkpoint", sections["progress"]["epoch"]))

@@ -41,7 +41,8 @@ def test_an_evaluation_has_them_all(small_model, rng, pooling):
     model = small_model(pooling=pooling)
     ids = rng.integers(0, 7, (12, 6))
     y = rng.integers(-1 if pooling == "none" else 0, 3, (12, 6) if pooling == "none" else 12)
-    predicted, counted = model.predict(ids), y >= 0
+    predicted = model.predict(ids)
+    counted = y >= 0
     counts = by_class(y[counted], predicted[counted], 3)
     evaluation = nf.evaluate(model, (ids, y))
     assert evaluation.macro_f1 == pytest.approx(macro_f1(counts))
@@ -105,7 +106,8 @@ def test_the_history_says_what_an_evaluation_says(make, data, validation, metric
 
 
 def test_a_function_as_metric_gets_labels_and_probabilities(small_model, rng):
-    ids, calls = rng.integers(0, 7, (12, 6)), []
+    ids = rng.integers(0, 7, (12, 6))
+    calls = []
     y = rng.integers(-1, 3, (12, 6))
 
     def brier(labels, probabilities):

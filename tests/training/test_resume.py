@@ -77,7 +77,8 @@ def test_a_training_stopped_at_any_step_goes_on_bit_for_bit(begin, whole, step, 
 @pytest.fixture
 def interrupted_twice(make, data):
     """Return a model that was sent two signals in step 3, and what came between them."""
-    model, updates = make(), []
+    model = make()
+    updates = []
 
     class Twice(nf.Callback):
         def before_update(self, state):
@@ -105,7 +106,8 @@ def test_two_signals_leave_the_weights_of_the_last_full_step(interrupted_twice, 
 
 
 def test_an_update_is_finished_whatever_comes(make, data, monkeypatch):
-    model, step = make(), nf.Adam.step
+    model = make()
+    step = nf.Adam.step
 
     def twice(self, gradients):
         for _ in range(3):
@@ -306,7 +308,8 @@ def test_the_place_is_checked_before_the_training(begin, tmp_path):
 
 
 def test_a_full_disk_costs_nothing_but_the_message(begin, whole, monkeypatch):
-    fsync, full = os.fsync, []
+    fsync = os.fsync
+    full = []
 
     def fail(fd):
         if full:

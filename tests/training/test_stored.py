@@ -139,7 +139,8 @@ def test_an_id_that_a_token_has_too_is_not_the_padding_id(tmp_path):
 @pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy", lambda y, p: p[y == 1].mean()])
 def test_evaluation(tmp_path, metric):
     for labels in ("sequence", "token"):
-        data, model = samples(labels), model_of(labels)
+        data = samples(labels)
+        model = model_of(labels)
         (tmp_path / labels).mkdir()
         stored = mapped(tmp_path / labels, data, 3)
         of_memory, of_files = nf.evaluate(model, data), nf.evaluate(model, stored)
@@ -159,7 +160,8 @@ def test_evaluation(tmp_path, metric):
 def test_pieces_without_weight_count_nothing(tmp_path):
     x, _, mask, types = samples()
     y = np.random.default_rng(5).normal(size=(N, CLASSES))
-    model, weight = model_of(output="mean_squared_error"), np.zeros(N)
+    model = model_of(output="mean_squared_error")
+    weight = np.zeros(N)
     weight[[25, 96]] = 1.0, 3.0
     data = x, y, mask, types
     expected = nf.evaluate(model, data, sample_weight=weight)
@@ -258,7 +260,8 @@ def test_no_label_at_all(tmp_path):
 @pytest.mark.parametrize("labels", ["sequence", "token"])
 @pytest.mark.parametrize("files", [0, 4])
 def test_predictions_are_those_in_memory(tmp_path, kind, labels, files):
-    (x, _, mask, types), model = samples(labels), model_of(labels)
+    x, _, mask, types = samples(labels)
+    model = model_of(labels)
     calls = {"probabilities": model.predict_probabilities, "labels": model.predict}
     in_memory = (calls | {"outputs": model})[kind](x, mask, types=types)
     x, mask, types = mapped(tmp_path, (x, mask, types), files)
@@ -272,7 +275,8 @@ def test_predictions_are_those_in_memory(tmp_path, kind, labels, files):
 
 
 def test_predictions_that_fail_leave_the_file_as_it_was(tmp_path):
-    (x, _, mask, types), model = samples(), model_of()
+    x, _, mask, types = samples()
+    model = model_of()
     path = tmp_path / "predictions.npy"
     nf.predict_to_file(path, model, x, mask, types)
     before = path.read_bytes()

@@ -44,8 +44,10 @@ def assert_same_step(one, other):
 @settings(max_examples=8, deadline=None)
 def test_a_sample_of_weight_k_counts_as_k_samples(kind, seed, micro_batch, request):
     small_model = request.getfixturevalue("small_model")
-    model, rng = small_model(**KINDS[kind]), np.random.default_rng(seed)
-    samples, k = samples_of(kind, rng), rng.integers(0, 4, 10)
+    model = small_model(**KINDS[kind])
+    rng = np.random.default_rng(seed)
+    samples = samples_of(kind, rng)
+    k = rng.integers(0, 4, 10)
     k[rng.integers(10)] = 2
     if kind == "tokens":
         samples[2][k.argmax(), 0] = True
@@ -64,7 +66,8 @@ def test_a_sample_of_weight_k_counts_as_k_samples(kind, seed, micro_batch, reque
 def test_only_the_ratios_of_weights_matter(small_model, rng, kind, smoothing):
     if kind == "mean_squared_error" and smoothing:
         smoothing = 0.0
-    model, samples = small_model(**KINDS[kind]), samples_of(kind, rng)
+    model = small_model(**KINDS[kind])
+    samples = samples_of(kind, rng)
     weights = rng.random(10)
     options = {"label_smoothing": smoothing}
     one = step(model, samples, sample_weight=weights, **options)
@@ -98,7 +101,8 @@ def test_targets_of_weight_0_may_be_nan(small_model, rng):
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("kind", ["softmax", "sigmoid"])
 def test_a_class_of_weight_0_is_left_out_however_it_is_shared(small_model, rng, kind, smoothing):
-    model, samples = small_model(**KINDS[kind]), samples_of(kind, rng)
+    model = small_model(**KINDS[kind])
+    samples = samples_of(kind, rng)
     loss = SoftmaxCrossEntropy(smoothing, [1.0, 0.0, 2.0])
     if kind == "sigmoid":
         loss = BinaryCrossEntropy(smoothing, [1.0, 0.0])

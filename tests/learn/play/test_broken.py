@@ -67,7 +67,8 @@ def test_a_weights_gradient_answers_as_the_referees_do(broken):
     At evaluation dropout does nothing, so a wrong dropout's gradients are right there. The referees
     pass one bug whose gradients are wrong, at the shape that they get.
     """
-    bug, off = BUGS[broken.work.settings.bug], []
+    bug = BUGS[broken.work.settings.bug]
+    off = []
     for name, parameter in broken.training.model.trainable().items():
         if name.startswith(("embed.tokens", "encoder.blocks.0")):
             index = [*range(1, parameter.value.ndim + 1)]  # [1, 1] stays where it is if transposed
@@ -132,7 +133,8 @@ def test_angles_are_those_between_the_gradients(broken):
     groups = groups_of(now.training.model)
     x, y, _ = now.work.sample(slice(0, 8))
     names = [names for _, names in groups]
-    right, wrong = now.work.healthy(), now.plain
+    right = now.work.healthy()
+    wrong = now.plain
     degrees = angles(wrong, right, x, y, names)
     assert angles(right, now.work.healthy(), x, y, names) == pytest.approx([0.0] * len(names))
     same = [n for n in names[-1] if n in right.parameters()]

@@ -128,13 +128,15 @@ def test_a_server_sends_the_matrices_that_an_exported_page_computes(mixer):
 
     class Digit(Callback):
         def after_step(self, state):
-            now, zeros = Now(work, state), np.zeros((1, 8, 8), "float32")
+            now = Now(work, state)
+            zeros = np.zeros((1, 8, 8), "float32")
             self.sent = ask(now, "digit", image=[[0.5] * 8] * 8)["mixing"]
             explanations = nf.explain(now.plain, zeros)
             self.explained = [explanation.matrices[0].real for explanation in explanations]
             state.stop("asked")
 
-    work, digit = work_of(Settings.of({"task": "digits", **TINY, "mixers": [mixer]})), Digit()
+    work = work_of(Settings.of({"task": "digits", **TINY, "mixers": [mixer]}))
+    digit = Digit()
     work.train(callbacks=[digit], progress=False, workers=1)
     (layer,) = digit.sent
     (expected,) = digit.explained

@@ -212,7 +212,8 @@ def test_a_run_goes_on_bit_for_bit_after_a_restart(tmp_path, live):
             client.post("control", run="all", action="step")
         while client.runs()[0]["step"] < 50:
             time.sleep(0.05)
-        address, mode = server.address, (server.folder / "server.json").stat().st_mode
+        address = server.address
+        mode = (server.folder / "server.json").stat().st_mode
         assert mode & 0o777 == 0o600
         server.stop()
         points = server.last / "points.jsonl"
@@ -221,7 +222,8 @@ def test_a_run_goes_on_bit_for_bit_after_a_restart(tmp_path, live):
         assert server.address == address
         (run,) = client.runs()
         assert (run["state"], run["step"] >= 50) == ("stored", True)  # nothing goes on by itself
-        link, go = server.last / "more", json.dumps({"run": "all", "action": "go"})
+        link = server.last / "more"
+        go = json.dumps({"run": "all", "action": "go"})
         link.symlink_to("elsewhere")  # by somebody who may write there
         status, answer = client.request("POST", "/api/control", go.encode())
         assert (status, "more is a link or a pipe" in answer["error"]) == (400, True), answer

@@ -62,7 +62,9 @@ class Page:
 @contextmanager
 def served(folder: Path, monkeypatch):
     """Serve the page of a folder by `serve`, and end."""
-    servers, addresses, ready = [], [], threading.Event()
+    servers = []
+    addresses = []
+    ready = threading.Event()
 
     class Kept(server.Server):
         def __init__(self, *arguments):

@@ -158,7 +158,8 @@ def data_of(name, n=20, seed=0):
     if name == "tagger":
         ids = rng.integers(0, WORDS, (n, LENGTH - 1))
         return (x, ids), (ids + (mean[:, :1] > 0.0)) % 3, (mask, masks(rng, n, LENGTH - 1))
-    other, of_other = rng.normal(size=(n, LENGTH - 1, FEATURES)), masks(rng, n, LENGTH - 1)
+    other = rng.normal(size=(n, LENGTH - 1, FEATURES))
+    of_other = masks(rng, n, LENGTH - 1)
     return (x, other), mean[:, :1] * 3.0, (mask, of_other)
 
 

@@ -47,7 +47,8 @@ def assert_same(one, other, bound=0.0):
 @pytest.fixture
 def hidden_steps(monkeypatch):
     """Return what is hidden in each step, once it is drawn."""
-    steps, anew = [], MaskedBatch.anew
+    steps = []
+    anew = MaskedBatch.anew
 
     def record_step(batch, key, first):
         new = anew(batch, key, first)

@@ -19,7 +19,8 @@ class Drawn:
 
     def __init__(self, seed, dtype=None):
         rng = np.random.default_rng(seed)
-        n, length = rng.integers(1, 5), int(rng.integers(2, 7))
+        n = rng.integers(1, 5)
+        length = int(rng.integers(2, 7))
         self.pooling = POOLINGS[seed % 6]
         self.dtype = dtype or ("float32", "float64")[seed // 6 % 2]
         config = nf.EncoderConfig(
@@ -61,7 +62,8 @@ class Drawn:
 
     def by_hand(self, x):
         """Return loss and gradients by the passes themselves."""
-        model, gradients = self.model, Gradients(self.model)
+        model = self.model
+        gradients = Gradients(self.model)
         outputs, cache = model.forward(x, Context(True, np.random.default_rng(0), mask=self.mask))
         loss, loss_cache = model.loss.forward(outputs, self.y)
         model.backward(model.loss.backward(1.0, loss_cache), cache, gradients)
@@ -105,7 +107,8 @@ def test_all_ways_give_one_answer(seed, tmp_path):
 @pytest.mark.parametrize("seed", draws())
 def test_ranks_give_the_same_answer(seed):
     drawn = Drawn(seed)
-    data, loss = (drawn.x, drawn.y, drawn.mask), drawn.by_hand(drawn.x)[0]
+    data = (drawn.x, drawn.y, drawn.mask)
+    loss = drawn.by_hand(drawn.x)[0]
 
     def train_on_rank(ranks):
         model = copy.deepcopy(drawn.model)
@@ -129,9 +132,11 @@ def test_ranks_give_the_same_answer(seed):
 def test_scikit_learn_gives_the_same_answer(seed):
     pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
     rng = np.random.default_rng(seed)
-    n, longest = 8, int(rng.integers(3, 7))
+    n = 8
+    longest = int(rng.integers(3, 7))
     lengths = rng.integers(1, longest + 1, n)
-    of_ids, y = rng.random() < 0.5, np.arange(n) % 3
+    of_ids = rng.random() < 0.5
+    y = np.arange(n) % 3
     rows = [rng.integers(1, 9, k) if of_ids else rng.normal(size=(k, 2)) for k in lengths]
     rows[0] = rng.integers(1, 9, longest) if of_ids else rng.normal(size=(longest, 2))
     names = [name for name in POOLINGS if name not in ("none", "flatten")]

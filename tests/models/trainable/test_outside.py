@@ -120,7 +120,8 @@ def test_a_batch_in_parts_is_the_batch(name, options):
     "shared", [{"workers": 2}, {"workers": 3}, {"micro_batch": 3}, {"workers": 2, "micro_batch": 1}]
 )
 def test_masks_of_dropout_are_the_same_however_a_batch_is_shared(name, shared):
-    model, (x, y, mask) = MODELS[name](dropout=0.3), data_of(name, 9)
+    model = MODELS[name](dropout=0.3)
+    x, y, mask = data_of(name, 9)
     loss, gradients = model.loss_and_gradients(x, y, mask, seed=4)
     again, of_shares = model.loss_and_gradients(x, y, mask, seed=4, **shared)
     assert again == pytest.approx(loss, rel=1e-12)

@@ -16,7 +16,8 @@ from tests.data.test_lengths import model_of
     [("mean", (5, 3)), ("first", (5, 3)), ("flatten", (5, 3)), ("none", (5, 6, 3))],
 )
 def test_poolings_give_an_answer_a_sequence_or_a_token(small_model, rng, pooling, shape):
-    model, ids = small_model(pooling=pooling), rng.integers(0, 7, (5, 6))
+    model = small_model(pooling=pooling)
+    ids = rng.integers(0, 7, (5, 6))
     assert small_model(pooling=pooling, n_features=2)(rng.normal(size=(5, 6, 2))).shape == shape
     assert model(ids).shape == shape
     assert model.predict_probabilities(ids).shape == shape
@@ -24,7 +25,8 @@ def test_poolings_give_an_answer_a_sequence_or_a_token(small_model, rng, pooling
 
 
 def test_is_embed_encode_pool_classify(small_model, token_batch):
-    model, (ids, _, mask) = small_model(), token_batch
+    model = small_model()
+    ids, _, mask = token_batch
     pooled, _ = F.mean_pooling(model.encoder(model.embed(ids), mask), mask)
     logits = model.classify(pooled)
     with nf.use_kernels(False):
@@ -91,7 +93,8 @@ def test_a_hole_in_the_padding_is_named_by_its_row_in_the_data(small_model, toke
 def test_the_loss_of_one_logit_is_the_binary_cross_entropy(small_model, token_batch):
     """With label smoothing, it is the cross-entropy of two logits of which one is 0."""
     ids, y, _ = token_batch
-    model, y = small_model(n_classes=2, output="sigmoid"), y % 2
+    model = small_model(n_classes=2, output="sigmoid")
+    y = y % 2
     z = model(ids)
     plain, _ = F.binary_cross_entropy_with_logits(z[:, 0], y.astype("float64"))
     assert model.loss_and_gradients(ids, y)[0] == pytest.approx(float(plain), rel=1e-13)
@@ -103,23 +106,27 @@ def test_the_loss_of_one_logit_is_the_binary_cross_entropy(small_model, token_ba
 @pytest.mark.parametrize("output", ["softmax", "sigmoid"])
 def test_a_numpy_number_smooths_labels_of_a_float32_model(small_model, token_batch, output):
     ids, y, mask = token_batch
-    model, y = small_model(n_classes=2, output=output, dtype="float32"), y % 2
+    model = small_model(n_classes=2, output=output, dtype="float32")
+    y = y % 2
     expected, _ = model.loss_and_gradients(ids, y, mask, label_smoothing=0.1)
     assert model.loss_and_gradients(ids, y, mask, label_smoothing=np.float64(0.1))[0] == expected
 
 
 @pytest.mark.parametrize("mixer", MIXERS)
 def test_buffers_used_again_change_no_number(small_model, token_batch, mixer):
-    model, (ids, y, _) = small_model(mixer=mixer), token_batch
+    model = small_model(mixer=mixer)
+    ids, y, _ = token_batch
     _, gradients = model.loss_and_gradients(ids, y)  # with a workspace
     without = nf.Gradients(model)
-    twin, batch = nf.fast(model, of_data=True), model.batch(ids, y)
+    twin = nf.fast(model, of_data=True)
+    batch = model.batch(ids, y)
     accumulate(twin, model.loss, batch, nf.Context(training=True), without)
     np.testing.assert_array_equal(gradients.flat, without.flat)
 
 
 def test_a_later_call_changes_no_array_of_an_earlier_one(small_model, token_batch):
-    model, (ids, y, mask) = small_model(), token_batch
+    model = small_model()
+    ids, y, mask = token_batch
     before = copy.deepcopy(token_batch)
     logits = model(ids, mask)
     _, gradients = model.loss_and_gradients(ids, y, mask)
@@ -134,7 +141,8 @@ def test_a_later_call_changes_no_array_of_an_earlier_one(small_model, token_batc
 
 
 def test_parameters_are_the_model_itself(small_model, token_batch):
-    model, (ids, _, _) = small_model(), token_batch
+    model = small_model()
+    ids, _, _ = token_batch
     model.parameters()["classify.weight"][...] = 0.0
     model.parameters()["classify.bias"][...] = [1.0, 2.0, 3.0]
     np.testing.assert_array_equal(model(ids), np.tile([1.0, 2.0, 3.0], (8, 1)))
@@ -153,7 +161,8 @@ def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, toke
 
 
 def test_the_gradient_of_features_is_not_computed(small_model, rng, monkeypatch):
-    model, input_gradients = small_model(n_features=5), []
+    model = small_model(n_features=5)
+    input_gradients = []
 
     def record_gradients(backward):
         def run(dy, cache, **options):
@@ -172,7 +181,8 @@ def test_the_gradient_of_features_is_not_computed(small_model, rng, monkeypatch)
 
 
 def test_nan_has_no_most_probable_class(small_model, rng):
-    model, x = small_model(n_features=5), rng.normal(size=(4, 6, 5))
+    model = small_model(n_features=5)
+    x = rng.normal(size=(4, 6, 5))
     x[2, 1] = np.nan
     words = r"for sample 2 are NaN or infinite; .* x holds NaN .*npformer.trace"
     with pytest.raises(ValueError, match=words):
@@ -184,7 +194,8 @@ def test_nan_has_no_most_probable_class(small_model, rng):
 
 
 def test_an_error_names_the_shape_of_the_whole_input(small_model):
-    model, x = small_model(), np.zeros((9, 6), int)
+    model = small_model()
+    x = np.zeros((9, 6), int)
     with pytest.raises(ValueError, match=r"mask has shape \(9, 5\); expected \(9, 6\)"):
         model.predict(x, np.ones((9, 5), bool), batch_size=2)
     with pytest.raises(ValueError, match=r"x has shape \(9, 6\); expected \(batch, length, 5\)"):

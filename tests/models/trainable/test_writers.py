@@ -37,7 +37,8 @@ def assert_same(one, other, **tolerance):
 def shifted():
     """Return a translator, sources and targets, and targets shifted without those at padding."""
     source, target = pairs_of()
-    x, y = target[:, :-1], np.where(target[:, 1:] == 0, -1, target[:, 1:])
+    x = target[:, :-1]
+    y = np.where(target[:, 1:] == 0, -1, target[:, 1:])
     return translator(), source, target, x, y
 
 
@@ -140,7 +141,8 @@ def test_a_state_space_is_the_same_after_512_tokens():
     config = replace(CONFIG, causal=True, mixer="state_space", max_len=512, positions="none")
     model = nf.LanguageModel(config, 7, dtype="float64")
     ids = RNG.integers(0, 7, (2, 512))
-    states, context = model.start(2, 512), nf.Context(keep=False)
+    states = model.start(2, 512)
+    context = nf.Context(keep=False)
     for t in range(512):
         logits, states = model.next_logits(ids[:, t : t + 1], states, context)
     np.testing.assert_allclose(logits, model(ids)[:, -1], rtol=0, atol=1e-9)

@@ -19,7 +19,10 @@ WITH_NAN = B.copy()
 WITH_NAN[4, 2, 1] = np.nan
 
 
-S, R, N, PAIR = "similarity", "regressor", "next token", (A, B)
+S = "similarity"
+R = "regressor"
+N = "next token"
+PAIR = (A, B)
 T, V, NON_FINITE = TypeError, ValueError, nf.NonFiniteLossError
 COUNTS_ALL = "counts the targets of all tokens, and there is a padding mask"
 
@@ -90,7 +93,8 @@ def test_a_model_without_a_loss_computes_outputs():
 
 
 def test_a_model_without_a_loss_says_that_it_needs_one():
-    model, expected = Nothing(), r"Nothing has no loss; expected one\. Set self\.loss in __init__"
+    model = Nothing()
+    expected = r"Nothing has no loss; expected one\. Set self\.loss in __init__"
     for call in (nf.fit, nf.evaluate):
         with pytest.raises(AttributeError, match=expected):
             call(model, (X, Y))

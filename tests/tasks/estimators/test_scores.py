@@ -97,7 +97,8 @@ def test_the_majority(answers):
 
 def test_words_are_counted(monkeypatch):
     pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
-    texts, y = ["good film", "bad film", "good", "bad"] * 5, np.array([1, 0, 1, 0] * 5)
+    texts = ["good film", "bad film", "good", "bad"] * 5
+    y = np.array([1, 0, 1, 0] * 5)
     words = ["good", "bad"], np.array([1, 0])
     scores = baselines.logistic_regression(["no", "yes"], train=(texts, y), test=words)
     assert scores.accuracy == 1.0
@@ -165,7 +166,8 @@ def test_two_answers_count_as_much_as_they_are_right():
 
 def test_the_error_is_that_of_the_confidence():
     _, p, y = drawn()
-    right, sure = p.argmax(axis=1) == y, p.max(axis=1)
+    right = p.argmax(axis=1) == y
+    sure = p.max(axis=1)
     assert calibration_error(right, sure) < 0.03
     assert calibration_error(right, np.ones(len(y))) == pytest.approx(1 - right.mean())
     assert calibration_error(np.array([True, False]), np.array([1.0, 1.0]), 1) == 0.5
@@ -175,7 +177,8 @@ def test_the_error_is_that_of_the_confidence():
 
 @pytest.mark.parametrize("wide", [False, True])
 def test_a_model_that_is_too_sure_is_cooled(wide):
-    rng, sizes = np.random.default_rng(0), {"vocab_size": 7, "dtype": "float64"}
+    rng = np.random.default_rng(0)
+    sizes = {"vocab_size": 7, "dtype": "float64"}
     model = nf.SequenceClassifier(CONFIG, 2, **sizes)
     if wide:
         model = WideSequenceClassifier(CONFIG, 2, n_pairs=2, **sizes)

@@ -45,10 +45,12 @@ def witten_bell(train, test, order):
         n = len(history)
         places = [i for i in range(len(train) - n) if train[i : i + n] == history]
         follow = Counter(train[i + n] for i in places)
-        n, kinds = sum(follow.values()), len(follow)
+        n = sum(follow.values())
+        kinds = len(follow)
         return (follow[w] + kinds * p(shorter, w)) / (n + kinds) if n else p(shorter, w)
 
-    text, losses = train + test, []
+    text = train + test
+    losses = []
     for i in range(len(train), len(text)):
         losses.append(-math.log(p(text[i - order + 1 : i], text[i])))
     return float(np.mean(losses))

@@ -71,7 +71,8 @@ def pixels(address):
     """Return the colour indices of a picture, and its colours, from the PNG in its address."""
     data = base64.b64decode(address.removeprefix("data:image/png;base64,"))
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    at, chunks = 8, {}
+    at = 8
+    chunks = {}
     while at < len(data):
         (length,) = struct.unpack(">I", data[at : at + 4])
         name, body = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]

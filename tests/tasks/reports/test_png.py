@@ -27,7 +27,8 @@ def test_entries_get_the_colours_of_their_values():
 
 @pytest.mark.parametrize(("length", "side", "expected"), [(8, 8, 8), (9, 8, 5), (512, 128, 128)])
 def test_a_block_is_its_entry_of_the_largest_magnitude(rng, length, side, expected):
-    matrix, mask = rng.normal(size=(length, length)), np.ones((length, length), bool)
+    matrix = rng.normal(size=(length, length))
+    mask = np.ones((length, length), bool)
     mask[:, -3:] = False
     small, known = shrink(matrix, mask, side)
     assert small.shape == known.shape == (expected, expected)

@@ -231,7 +231,8 @@ def test_a_sample_is_named_by_the_beginning_of_its_text(small_model, token_batch
 
 
 def test_padding_behind_a_sample_is_not_shown(small_model, shown):
-    ids, labels = np.ones((2, 40), dtype="int64"), np.array([0, 1])
+    ids = np.ones((2, 40), dtype="int64")
+    labels = np.array([0, 1])
     mask = np.arange(40) < np.array([[3], [40]])
     page = shown(small_model(max_len=40), ids, labels, mask, samples=[0])
     heads = [tag["alt"] for _, tag in page.tags if tag.get("alt", "").startswith("head 0")]
@@ -259,7 +260,8 @@ def test_tokens_with_names_stand_at_both_axes(small_model, token_batch, shown):
 
 
 def test_of_long_texts_the_first_tokens_are_at_the_axes(small_model, shown):
-    ids, labels = np.ones((2, 70), dtype="int64"), np.array([0, 1])
+    ids = np.ones((2, 70), dtype="int64")
+    labels = np.array([0, 1])
     page = shown(small_model(max_len=70), ids, labels, samples=1, token_names=list("abcdefg"))
     assert len(page.of("text")) == 2 * 64 * len(page.of("image"))
     assert "more than 64 tokens" in page.text
@@ -396,6 +398,7 @@ def test_the_error_names_the_model_that_data_do_not_fit(small_model, token_batch
 
 
 def test_names_of_tokens_need_tokens(small_model, rng, tmp_path):
-    x, y = rng.normal(size=(3, 6, 2)), np.array([0, 1, 2])
+    x = rng.normal(size=(3, 6, 2))
+    y = np.array([0, 1, 2])
     with pytest.raises(ValueError, match="the models have no token ids; leave it out"):
         nf.report(small_model(n_features=2), x, y, token_names=["a"], path=tmp_path / "r.html")

@@ -52,7 +52,8 @@ def test_series(small, series, mixer):
 
 
 def test_series_are_scaled_by_what_is_trained_on(small, rng):
-    x, y = rng.normal(5.0, [1.0, 100.0, 0.0], (100, 3)), np.arange(100) % 2
+    x = rng.normal(5.0, [1.0, 100.0, 0.0], (100, 3))
+    y = np.arange(100) % 2
     train, _ = parts_of(y)
     for early_stopping, rows in ((True, train), (False, np.arange(100))):
         reader = small(early_stopping=early_stopping).fit(x, y).reader_
@@ -64,7 +65,8 @@ def test_series_are_scaled_by_what_is_trained_on(small, rng):
 
 
 def test_series_can_be_left_as_they_are(small, rng):
-    x, y = rng.normal(5.0, [1.0, 100.0, 0.0], (100, 3)), np.arange(100) % 2
+    x = rng.normal(5.0, [1.0, 100.0, 0.0], (100, 3))
+    y = np.arange(100) % 2
     raw, _ = small(scale=False).fit(x, y).reader_.read(x)
     np.testing.assert_allclose(raw[:, :, 0], x, rtol=1e-6)
 

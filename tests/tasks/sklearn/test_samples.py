@@ -171,7 +171,8 @@ def test_texts_in_any_container(of_texts, texts):
     assert classifier.inputs_ == "text"
     assert not hasattr(classifier, "n_features_in_")
     assert classifier.score(x, y) == 1.0
-    p, brief = classifier.predict_proba(x), of_texts(max_iter=2).fit(x, y).predict_proba(x)
+    p = classifier.predict_proba(x)
+    brief = of_texts(max_iter=2).fit(x, y).predict_proba(x)
     for same in (tuple(x), np.array(x), np.array(x, object), np.array(x)[:, None]):
         np.testing.assert_array_equal(classifier.predict_proba(same), p)
         np.testing.assert_array_equal(of_texts(max_iter=2).fit(same, y).predict_proba(x), brief)

@@ -7,7 +7,9 @@ from npformer.tasks.wide import bag, bag_backward
 
 
 def test_is_a_linear_map_of_how_much_each_row_counts(rng):
-    table, ids, weights = rng.normal(size=(5, 3)), np.array([[1, 4, 1], [0, 2, 2]]), np.ones((2, 3))
+    table = rng.normal(size=(5, 3))
+    ids = np.array([[1, 4, 1], [0, 2, 2]])
+    weights = np.ones((2, 3))
     counts = np.array([[0, 2, 0, 0, 1], [1, 0, 2, 0, 0]])
     y, cache = bag(ids, weights, table)
     np.testing.assert_allclose(y, counts @ table)
@@ -17,7 +19,8 @@ def test_is_a_linear_map_of_how_much_each_row_counts(rng):
 
 
 def test_the_weight_0_stands_for_nothing(rng):
-    table, ids = rng.normal(size=(5, 3)), np.array([[1, 4], [2, 0]])
+    table = rng.normal(size=(5, 3))
+    ids = np.array([[1, 4], [2, 0]])
     y, cache = bag(ids, np.array([[0.5, 2.0], [1.0, 0.0]]), table)
     np.testing.assert_allclose(y, [0.5 * table[1] + 2.0 * table[4], table[2]])
     np.testing.assert_array_equal(bag_backward(y, cache)[1][0], 0.0)

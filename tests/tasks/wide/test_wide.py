@@ -21,7 +21,8 @@ def learned(texts=TEXTS, vocab_size=7, n_outputs=2, **options):
 
 def vector(wide, text, length=6):
     """Return the whole vector of a text, which the layer keeps as ids and weights."""
-    x, mask = np.zeros((1, length), dtype=int), np.arange(length)[None] < len(text)
+    x = np.zeros((1, length), dtype=int)
+    mask = np.arange(length)[None] < len(text)
     x[0, : len(text)] = text
     ids, weights = wide.weighted(x, mask)
     values = np.zeros(wide.weight.shape[0])
@@ -42,7 +43,8 @@ def test_pairs_of_the_most_texts_are_known():
 
 def test_weights_are_tf_idf():
     wide = learned(most=2)
-    weights, idf = vector(wide, [2, 3, 2, 3]), wide.idf.value
+    weights = vector(wide, [2, 3, 2, 3])
+    idf = wide.idf.value
     twice = 1 + np.log(2)
     expected = np.zeros(9)
     expected[[2, 3, 7, 8]] = twice * idf[2], twice * idf[3], twice * idf[7], idf[8]

@@ -21,7 +21,8 @@ class Waits(nf.Callback):
     """Notes what the host waited for, in each step but the first and the last ones."""
 
     def on_start(self, state):
-        self.of_steps, self.counting = [], None
+        self.of_steps = []
+        self.counting = None
 
     def after_step(self, state):
         if self.counting is not None:

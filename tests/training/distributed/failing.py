@@ -73,11 +73,13 @@ def main(folder, way):
     """Train; each rank writes how it ended."""
     ranks = world()
     x, y, mask = samples()
-    model, settings = model_of("attention"), {"batch_size": 16, "epochs": 3, "lr": 3e-3}
+    model = model_of("attention")
+    settings = {"batch_size": 16, "epochs": 3, "lr": 3e-3}
     if way == "nan":
         config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=4)
         model = nf.SequenceClassifier(config, 3, n_features=2, seed=0)
-        x, mask = np.random.default_rng(0).normal(size=(90, 4, 2)).astype("float32"), None
+        x = np.random.default_rng(0).normal(size=(90, 4, 2)).astype("float32")
+        mask = None
         x[50] = np.nan
     if ranks.rank == LAST:
         if way == "data":

@@ -61,7 +61,8 @@ class FakeNcclCommunicator:
     """CuPy's communicator, with the arguments of version 14."""
 
     def __init__(self, nccl):
-        self._nccl, self._comm = nccl, MPI.COMM_WORLD.Dup()
+        self._nccl = nccl
+        self._comm = MPI.COMM_WORLD.Dup()
 
     def broadcast(self, sendbuff, recvbuff, count, datatype, root, stream):
         assert stream == STREAM

@@ -50,7 +50,8 @@ class FakeRank(Communicator):
 
 def run_threads(n, work):
     """Return what ``work(ranks)`` returns on each of n ranks; raise the first rank's error."""
-    values, barrier = [None] * n, threading.Barrier(n, timeout=20)
+    values = [None] * n
+    barrier = threading.Barrier(n, timeout=20)
     results, errors = [None] * n, [None] * n
 
     def one(rank):

@@ -24,7 +24,8 @@ def peak():
 
 def main(folder, shard):
     """Take two steps."""
-    ranks, rng = world(), np.random.default_rng(0)
+    ranks = world()
+    rng = np.random.default_rng(0)
     config = nf.EncoderConfig(d_model=512, n_layers=6, n_heads=8, d_ff=2048, max_len=8)
     model = nf.SequenceClassifier(config, 3, vocab_size=2000, seed=1)
     flat = model.parameters().flat

@@ -34,7 +34,9 @@ class Notes(nf.Callback):
     """Parts what was read by steps."""
 
     def __init__(self, x):
-        self.x, self.at_start, self.of_steps = x, None, []
+        self.x = x
+        self.at_start = None
+        self.of_steps = []
 
     def on_start(self, state):
         self.at_start = list(self.x.read)

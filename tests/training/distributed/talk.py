@@ -21,7 +21,8 @@ def exchange(ranks):
     for dtype in ("float32", "float64"):
         for size in (0, 1, 3, 1000):
             vectors = [np.random.default_rng(k).normal(size=size).astype(dtype) for k in range(n)]
-            x, shard = vectors[rank].copy(), ranks.shard(size)
+            x = vectors[rank].copy()
+            shard = ranks.shard(size)
             ranks.all_reduce(x)
             np.testing.assert_allclose(x, np.sum(vectors, axis=0), rtol=1e-5, atol=1e-6)
             assert len(set(ranks.gather(x.tobytes()))) == 1

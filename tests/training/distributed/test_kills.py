@@ -58,7 +58,10 @@ def test_killed_ranks(tmp_path):
     process, _ = begin(tmp_path / "undisturbed")
     began = time.monotonic()
     expected = end(process, tmp_path / "undisturbed")
-    duration, kills, finished, slowest = time.monotonic() - began, 0, 0, 0.0
+    duration = time.monotonic() - began
+    kills = 0
+    finished = 0
+    slowest = 0.0
     while kills < KILLS:
         folder = tmp_path / str(finished)
         process, pids = begin(folder)
@@ -70,7 +73,8 @@ def test_killed_ranks(tmp_path):
             assert_same_bits(ends, expected)
             finished += 1
             continue
-        kills, slowest = kills + 1, max(slowest, time.monotonic() - killed)
+        kills = kills + 1
+        slowest = max(slowest, time.monotonic() - killed)
         for pid in pids:
             with pytest.raises(ProcessLookupError):
                 os.kill(pid, 0)

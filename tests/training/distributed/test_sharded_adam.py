@@ -273,7 +273,8 @@ def test_no_rank_makes_room_for_all_moments():
     unsharded = Adam(model.parameters())
     gradients = gradients_of(model, 0, 0)
     unsharded.step(gradients)
-    state, n_bytes = unsharded.state(), model.parameters().flat.nbytes
+    state = unsharded.state()
+    n_bytes = model.parameters().flat.nbytes
     lender = Adam(model.parameters())
     tracemalloc.start()
     optimizer = ShardedAdam(lender, Deaf())

@@ -20,7 +20,8 @@ def size_of(lengths, shards):
 
 def smallest(lengths, n):
     """Return the size of the largest part in the best of all ways to make n parts."""
-    total, ends = len(lengths), range(len(lengths) + 1)
+    total = len(lengths)
+    ends = range(len(lengths) + 1)
     return min(
         size_of(lengths, [slice(*ends) for ends in itertools.pairwise((0, *stops, total))])
         for stops in itertools.combinations_with_replacement(ends, n - 1)
@@ -83,11 +84,13 @@ class Own(nf.layers.Dropout):
 @pytest.mark.parametrize("whose", ["npformer's", "a user's"])
 @pytest.mark.parametrize("rank", [0, 3])
 def test_a_rank_computes_its_part_without_the_padding_of_longer_ones(rank, whose, monkeypatch):
-    data, model = samples(), model_of("attention")
+    data = samples()
+    model = model_of("attention")
     lengths = data[2].sum(axis=1)
     if whose != "npformer's":
         model.encoder.blocks[0].mixer_dropout = Own(0.2)
-    step, shapes = Team.step, []
+    step = Team.step
+    shapes = []
 
     def noting(team: Team, batch: Any, generator: Any = None) -> Any:
         shapes.append((*batch.inputs[0].x.shape, batch.shard.first, batch.shard.lengths))
@@ -105,7 +108,8 @@ def test_a_rank_computes_its_part_without_the_padding_of_longer_ones(rank, whose
     )
     shards = shards_by_tokens(np.sort(lengths), 4)
     cut = np.sort(lengths)[shards[rank]].max()
-    n, first = shards[rank].stop - shards[rank].start, shards[rank].start
+    n = shards[rank].stop - shards[rank].start
+    first = shards[rank].start
     if whose != "npformer's":
         n, first, cut = [(22, 0, 10), (23, 67, 10)][rank // 3]
     assert (cut < 10) == (rank == 0 and whose == "npformer's")

@@ -36,7 +36,8 @@ def in_memory():
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Run all ways by each number of ranks; return their folder, and how they ended."""
-    folder, ended = tmp_path_factory.mktemp("runs"), {}
+    folder = tmp_path_factory.mktemp("runs")
+    ended = {}
     for n in ORDER:
         work = {way: ("stored", way) for way in ("all", *(WRONG if n else ()))}
         for before, after in HANDED_ON:

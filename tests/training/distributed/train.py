@@ -32,7 +32,8 @@ def model_of(mixer, seed=1, **changes):
 
 def main(folder, settings):
     """Train a model with each mixer."""
-    ranks, settings = world(), dict(settings)
+    ranks = world()
+    settings = dict(settings)
     of_model = settings.pop("model", {})
     defaults = {"batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}
     if settings.pop("validate", True):

@@ -87,7 +87,8 @@ def test_more_beams_find_what_a_search_written_out_finds(seed, beams, alpha, cha
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_all(seed):
-    model, length = model_of(seed), 3
+    model = model_of(seed)
+    length = 3
     candidates = []
     tokens = [token for token in range(1, V) if token != 2]
     for n in range(length):

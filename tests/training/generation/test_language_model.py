@@ -29,7 +29,8 @@ def model(request):
 
 
 def by_hand(model, prompt, n):
-    row, tokens = list(prompt), []
+    row = list(prompt)
+    tokens = []
     for _ in range(n):
         if len(row) > MAX_LEN:
             row = row[-(MAX_LEN // 2) :]

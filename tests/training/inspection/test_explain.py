@@ -7,7 +7,8 @@ from npformer.training.inspection.non_finite import first_non_finite
 
 @pytest.mark.parametrize("mixer", nf.MIXERS)
 def test_explain_gives_one_explanation_a_layer_from_the_bottom_up(small_model, token_batch, mixer):
-    model, (ids, _, mask) = small_model(mixer=mixer, padding="per_length"), token_batch
+    model = small_model(mixer=mixer, padding="per_length")
+    ids, _, mask = token_batch
     explanations = model.explain(ids, mask)
     assert [e.name for e in explanations] == [f"encoder.blocks.{i}.mixer" for i in range(2)]
     kinds = [type(block.mixer).__name__ for block in model.encoder.blocks]
@@ -20,7 +21,8 @@ def test_explain_gives_one_explanation_a_layer_from_the_bottom_up(small_model, t
 
 
 def test_explain_gives_what_each_layer_got_mixed_with(small_model, token_batch):
-    model, (ids, _, mask) = small_model(), token_batch
+    model = small_model()
+    ids, _, mask = token_batch
     calls = {call.name: call for call in nf.trace(model, ids, mask)}
     for block, e in zip(model.encoder.blocks, model.explain(ids, mask), strict=True):
         by_hand = block.mixer.explain(calls[e.name].input, nf.Context(mask=mask))

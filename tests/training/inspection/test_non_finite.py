@@ -8,7 +8,8 @@ from npformer.training.inspection.non_finite import first_non_finite
 
 
 def test_the_input_is_looked_at_first(small_model, rng):
-    model, x = small_model(n_features=2), rng.normal(size=(2, 5, 2))
+    model = small_model(n_features=2)
+    x = rng.normal(size=(2, 5, 2))
     x[1, 2, 0] = math.inf
     model.parameters()["classify.bias"][0] = math.nan
     assert first_non_finite(model, x) == "the input x"
@@ -67,7 +68,8 @@ def test_a_layer_whose_parts_are_finite_is_named_itself(small_model, ids):
             y, cache = super().forward(x, context)
             return y * math.inf, cache
 
-    model, inner = small_model(), nf.layers.Linear(8, 8, seed=0, dtype="float64")
+    model = small_model()
+    inner = nf.layers.Linear(8, 8, seed=0, dtype="float64")
     model.encoder.blocks[1].feed_forward = Overflowing(inner)
     with np.errstate(all="ignore"):
         message = first_non_finite(model, ids)

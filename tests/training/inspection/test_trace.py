@@ -27,7 +27,8 @@ def test_layers_are_named_in_the_order_in_which_they_act(small_model, ids, share
 
 
 def test_outputs_are_those_of_the_layers(small_model, token_batch):
-    model, (ids, _, mask) = small_model(), token_batch
+    model = small_model()
+    ids, _, mask = token_batch
     calls = {call.name: call.output for call in nf.trace(model, ids, mask)}
     plain = nf.Context(mask=mask)
     outer = model.forward(ids, plain)[0]
@@ -72,7 +73,8 @@ def test_the_model_is_not_touched(small_model, ids, look):
 LABELS = np.array([0, 2])
 
 
-NUMBERS, MASK = np.array([[0.5, 1.0, 2.0], [0.0, 0.0, 1.0]]), np.arange(5) < np.array([[5], [3]])
+NUMBERS = np.array([[0.5, 1.0, 2.0], [0.0, 0.0, 1.0]])
+MASK = np.arange(5) < np.array([[5], [3]])
 
 
 @pytest.mark.parametrize(("changes", "labels", "mask"), [
@@ -226,7 +228,8 @@ class Failing(nf.Layer):
 
 class Trying(nf.Layer):
     def __init__(self):
-        self.first, self.second = Failing(), nf.layers.Linear(3, 2, seed=0, dtype="float64")
+        self.first = Failing()
+        self.second = nf.layers.Linear(3, 2, seed=0, dtype="float64")
 
     def forward(self, x, context):
         try:

@@ -79,7 +79,8 @@ def test_the_bytes_of_both_inputs_are_counted(pair):
 
 def test_the_arrays_that_inputs_are_views_of_are_not_counted():
     wide = np.zeros((2, 4, 300))
-    a, b = wide[..., :3], wide.copy()[:, 1:, :3]
+    a = wide[..., :3]
+    b = wide.copy()[:, 1:, :3]
     (call,) = nf.trace(Bilinear(3, 3), (a, b))
     assert call.bytes_cached == a.nbytes + b.nbytes
 
@@ -101,7 +102,8 @@ def test_means_leave_out_the_padding_of_each_side(pair):
 
 
 def test_an_input_without_a_gradient_shifts_no_mask(rng):
-    ids, vectors = np.ones((2, 4), dtype=int), rng.normal(size=(2, 3, 3))
+    ids = np.ones((2, 4), dtype=int)
+    vectors = rng.normal(size=(2, 3, 3))
     trace = nf.trace(WordsToVectors(5, 3), (ids, vectors), MASKS, dy=rng.normal(size=(2, 4, 3)))
     da, db = trace.backward[0].dx
     assert da is None

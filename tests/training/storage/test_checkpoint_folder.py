@@ -33,7 +33,9 @@ def test_an_array_of_the_other_byte_order_keeps_its_numbers(tmp_path):
 
 
 def test_names_with_dots_are_told_apart(tmp_path):
-    one, two, three = np.ones(1), np.zeros(2), np.full(3, 3.0)
+    one = np.ones(1)
+    two = np.zeros(2)
+    three = np.full(3, 3.0)
     stored = written(tmp_path, {"a.b": one, "a": {"b": two, "b+": three}})
     np.testing.assert_array_equal(stored["a.b"], one)
     np.testing.assert_array_equal(stored["a"]["b"], two)

@@ -35,7 +35,8 @@ def assert_same_model(loaded, model):
     assert type(loaded) is type(model)
     assert loaded.config == model.config
     assert loaded.dtype == model.dtype
-    mine, theirs = model.named_parameters(), loaded.named_parameters()
+    mine = model.named_parameters()
+    theirs = loaded.named_parameters()
     assert list(mine) == list(theirs)
     for name, parameter in mine.items():
         np.testing.assert_array_equal(theirs[name].value, parameter.value, err_msg=name)
@@ -130,7 +131,8 @@ def test_notes_come_back(saved, small_model):
 
 
 def test_safetensors_reads_the_tensors_by_their_dotted_names(saved, small_model):
-    tensors, named = load_file(saved), small_model().named_parameters()
+    tensors = load_file(saved)
+    named = small_model().named_parameters()
     assert set(tensors) == set(named) >= {"encoder.blocks.0.mixer.query.weight"}
     np.testing.assert_array_equal(tensors[WORDS], named[WORDS].value)
 

@@ -81,7 +81,8 @@ def test_a_digit_drawn_on_the_page_is_recognized(digits, opened):
 
 def test_a_sample_has_the_probabilities_of_the_package(digits, opened):
     tab = opened(digits / "page.html")
-    model, x = nf.load(digits / "model.safetensors"), nf.data.digits().test[0]
+    model = nf.load(digits / "model.safetensors")
+    x = nf.data.digits().test[0]
     for k in (0, 5):
         tab.locator("#samples .samples button").nth(k).click()
         expected = 100 * model.predict_probabilities(x[k : k + 1])[0]

@@ -102,7 +102,8 @@ def made(case):
 def test_its_numbers_are_the_packages(name, tab):
     case = CASES[name]
     model, rng = made(case)
-    length, mask = case.get("length", 6), None
+    length = case.get("length", 6)
+    mask = None
     if model.n_features:
         x = rng.normal(size=(1, length, model.n_features))
     else:

@@ -126,7 +126,9 @@ def test_exports_a_page_that_runs_without_the_server(page, browser, tmp_path):
     with page.expect_download() as download:
         page.click("#export")
     download.value.save_as(path := tmp_path / "page.html")
-    alone, requests, wrong = browser.new_page(), [], []
+    alone = browser.new_page()
+    requests = []
+    wrong = []
     alone.on("request", lambda request: requests.append(request.url))
     alone.on("console", lambda line: wrong.append(line.text))
     alone.goto(path.as_uri())

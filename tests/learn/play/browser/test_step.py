@@ -160,7 +160,8 @@ def test_the_slider_shows_an_earlier_step(page, trained, sample):
 def test_the_numbers_of_a_weight_are_right(page, trained, sample):
     look(page)
     model, adam = trained
-    name, at = "encoder.blocks.0.mixer.query.weight", (3, 7)
+    name = "encoder.blocks.0.mixer.query.weight"
+    at = (3, 7)
     boxes = page.locator(".map button.forward", has_text=re.compile("^Q$"))
     boxes.first.click()
     canvas = page.locator("canvas.weights").first
@@ -185,7 +186,8 @@ def test_the_numbers_of_a_weight_are_right(page, trained, sample):
     slider.press("Home")  # the smallest step: digits are lost
     small = number(page.inner_text("#difference"))
     slider.press("End")  # the largest: it misses the curve
-    h, value = 0.1, float(weight[at])
+    h = 0.1
+    value = float(weight[at])
     weight[at] = value + h
     above = precise.loss_and_gradients(x.astype("float64"), y)[0]
     weight[at] = value - h

@@ -86,7 +86,8 @@ def test_all_questions_are_asked_here():
 
 def test_questions_work_on_a_copy(digits):
     """A question that fails halfway leaves nothing behind in the model that is trained."""
-    ours, theirs = digits.plain.parameters(), digits.training.model.parameters()
+    ours = digits.plain.parameters()
+    theirs = digits.training.model.parameters()
     for name, value in theirs.items():
         np.testing.assert_array_equal(ours[name], value)
         assert not np.shares_memory(ours[name], value), name

@@ -86,7 +86,8 @@ def test_the_differences_are_those_of_the_referee(digits):
         logits, _ = double.forward(x.astype("float64"), Context())
         return float(double.loss.forward(logits, y)[0])
 
-    before, sides = gamma[at], []
+    before = gamma[at]
+    sides = []
     for step in (STEP, -STEP):
         gamma[at] = before + step
         sides.append(loss())

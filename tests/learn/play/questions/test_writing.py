@@ -15,7 +15,8 @@ def test_a_written_token_is_one_of_the_tokenizer_with_its_space():
     tokenizer = LibraryTokenizer(llama_tokenizer(begins=False), padding="</s>")
     config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8, causal=True)
     model = nf.LanguageModel(config, PADDED, tied=False)
-    be, unused = tokenizer.library.token_to_id("\u2581be"), PADDED - 1
+    be = tokenizer.library.token_to_id("\u2581be")
+    unused = PADDED - 1
     model.output.bias.value[[be, unused]] = 40.0, 80.0
     work = SimpleNamespace(
         check_kind=lambda *_: None,
