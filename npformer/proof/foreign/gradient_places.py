@@ -4,7 +4,7 @@ A place is a path in the object, or in what its backward pass returned: ``dW``, 
 ``return``, ``return[1]``, ``return['dx']``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,14 +115,16 @@ def _find_inputs(
         if len(floats) == 1 or returned[place].shape == values[name].shape:
             places[name] = place
     rest = {name: value for name, value in values.items() if name not in places}
-    after = all_paths(run.instance)
-    written = {p: array for p, array in after.items() if _is_changed(p, array, run.before)}
-    return places | match_gradients(rest, written)
+    return places | match_gradients(rest, _written_arrays(run))
 
 
-def _is_changed(path: str, array: np.ndarray, before: Mapping[str, np.ndarray]) -> bool:
-    """Whether a backward pass wrote an array."""
-    return path not in before or not np.array_equal(before[path], array, equal_nan=True)
+def _written_arrays(run: BackwardRun) -> dict[str, np.ndarray]:
+    """Return the arrays of an object that its backward pass wrote, by their paths."""
+    return {
+        path: array
+        for path, array in all_paths(run.instance).items()
+        if path not in run.before or not np.array_equal(run.before[path], array, equal_nan=True)
+    }
 
 
 def _find_parameters(
@@ -133,13 +135,13 @@ def _find_parameters(
 ) -> None:
     """Find the gradients of all arrays that y depends on, and say which have none."""
     after = all_paths(run.instance)
-    written = {p: array for p, array in after.items() if _is_changed(p, array, run.before)}
+    written = _written_arrays(run)
     arrays = arrays_inside(obj.base)
     if obj.backward_call.takes_rate:
         places.from_updates = [path for path in arrays if path in written]
     by_name = _match_by_name(arrays, after, written, unassigned)
     gradients = {*by_name.values()}
-    rest = {place: array for place, array in unassigned.items() if place not in gradients}
+    rest = _without(unassigned, gradients)
     nameless = _nameless_parameters(places, obj, arrays, by_name)
     in_order = _assign_in_order(nameless, arrays, rest)
     for path in arrays:
@@ -148,8 +150,12 @@ def _find_parameters(
             places.of_parameters[path] = place
     _sort_by_name(places, [path for path in nameless if path not in in_order])
     settled = {*arrays, *places.of_inputs.values(), *places.of_parameters.values()}
-    of_backward = {**written, **rest}
-    places.unmatched = {p: array for p, array in of_backward.items() if p not in settled}
+    places.unmatched = _without({**written, **rest}, settled)
+
+
+def _without(arrays: Mapping[str, np.ndarray], paths: Collection[str]) -> dict[str, np.ndarray]:
+    """Return the arrays whose paths are not among some."""
+    return {path: array for path, array in arrays.items() if path not in paths}
 
 
 def _find_unnamed(obj: StatefulObject, params: Mapping[str, str]) -> list[str]:
