@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from docs.site.typed import with_output
+from docs.site.typed import add_output
 from npformer.core import BackendUnavailableError, get_backend
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -185,7 +185,7 @@ def difference(page: Path) -> str:
     """
     name = page.relative_to(ROOT).as_posix()
     before = page.read_text("utf-8")
-    after = with_output(rewritten(before, name))
+    after = add_output(rewritten(before, name))
     if same(before, after):
         return ""
     return "".join(
@@ -249,7 +249,7 @@ def main(words: list[str]) -> int:
         else:
             text = page.read_text("utf-8")
             text = rewritten(text, page.relative_to(ROOT).as_posix())
-            page.write_text(with_output(text), "utf-8")
+            page.write_text(add_output(text), "utf-8")
     return status
 
 

@@ -30,15 +30,15 @@ def has_commands(text: str) -> bool:
     return any(block["commands"] for block in FILE_OR_COMMANDS.finditer(text))
 
 
-def with_output(text: str) -> str:
+def add_output(text: str) -> str:
     """Return a page's text with the current output of its commands."""
     if not has_commands(text):
         return text
     with tempfile.TemporaryDirectory() as folder:
-        return FILE_OR_COMMANDS.sub(lambda block: _rewritten(block, Path(folder)), text)
+        return FILE_OR_COMMANDS.sub(lambda block: _rewrite(block, Path(folder)), text)
 
 
-def _rewritten(block: re.Match[str], folder: Path) -> str:
+def _rewrite(block: re.Match[str], folder: Path) -> str:
     """Write a file into the folder, or return a block of commands above its current output."""
     if block["file"]:
         (folder / block["file"]).write_text(block["code"], "utf-8")
@@ -63,7 +63,7 @@ def _run(line: str, folder: Path) -> str:
 def main(pages: list[str]) -> None:
     """Write the output of the commands of pages into them."""
     for page in map(Path, pages):
-        page.write_text(with_output(page.read_text("utf-8")), "utf-8")
+        page.write_text(add_output(page.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":

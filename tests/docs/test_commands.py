@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.site.pages import same
-from docs.site.typed import has_commands, with_output
+from docs.site.typed import add_output, has_commands
 from npformer.cli import train_file, train_task
 from npformer.cli.program import make_parser
 from tests.cli.conftest import parsers_of_commands, run
@@ -83,7 +83,7 @@ def test_the_commands_of_a_page_run_in_an_empty_folder(page, tmp_path, monkeypat
 @pytest.mark.parametrize("page", SHOWN)
 def test_a_command_prints_what_the_page_shows(page):
     text = (ROOT / page).read_text("utf-8")
-    assert same(text, with_output(text)), f"python -m docs.site.typed {page}"
+    assert same(text, add_output(text)), f"python -m docs.site.typed {page}"
 
 
 def test_the_readme_shows_what_a_command_prints():
@@ -92,10 +92,10 @@ def test_the_readme_shows_what_a_command_prints():
 
 def test_a_command_reads_the_files_of_its_page():
     page = "```python\n# x.py\n{}\n```\n\n<!-- typed -->\n\n```sh\nnpformer gradcheck x.py\n```\n"
-    assert "there is nothing to check" in with_output(page.format("n = 1"))
-    assert "NameError" in with_output(page.format("n = lost"))
+    assert "there is nothing to check" in add_output(page.format("n = 1"))
+    assert "NameError" in add_output(page.format("n = lost"))
 
 
 def test_only_commands_of_npformer_are_run():
     with pytest.raises(ValueError, match="begins with npformer"):
-        with_output("<!-- typed -->\n\n```sh\nls\n```\n")
+        add_output("<!-- typed -->\n\n```sh\nls\n```\n")
