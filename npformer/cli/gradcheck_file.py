@@ -90,6 +90,8 @@ def _print_trial(trial: Trial, verbose: bool, pages: GradcheckPages) -> None:
     if trial.passed and not verbose:
         for observation in trial.observations():
             print(f"    protocol: {observation}")
+        for note in trial.notes():
+            print(f"    note: {note}")
     for limit in trial.limits:
         print(f"    not for {limit}")
     if trial.reason:

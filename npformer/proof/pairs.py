@@ -236,9 +236,16 @@ def _pair_of(target: Any) -> tuple[Any, Any]:
 
 
 def _backward_of(forward: Any) -> Any:
-    """Return the function called ``NAME_backward`` in the module of function NAME, or None."""
+    """Return the function called ``NAME_backward`` in the module of function NAME, or None.
+
+    That of ``NAME_forward`` or ``forward_NAME`` may be called ``NAME_backward``, ``backward_NAME``.
+    """
     module = sys.modules.get(getattr(forward, "__module__", None) or "")
-    return getattr(module, f"{name_of(forward)}_backward", None)
+    name = name_of(forward)
+    for backward in (f"{name}_backward", name.replace("forward", "backward")):
+        if backward != name and hasattr(module, backward):
+            return getattr(module, backward)
+    return None
 
 
 def name_of(function: Any) -> str:

@@ -90,7 +90,7 @@ def test_what_is_right_is_said_so(checks):
         "  Linear(in_features=6, out_features=3)\n    right   x (2, 5, 6)\n    right   x (4, 6)",
         "  relu_forward\n    right   x (2, 5, 6)",
         "  cross_entropy_loss\n    right   logits (4, 6), y (4,) of ids",
-        "  TokenModel(vocab_size=11, n_embd=6)\n    right   ids (2, 5) of ids",
+        "  TokenModel(vocab_size=11, n_embd=6)\n    right   ids (2, 5)",
     ],
 )
 def test_each_definition_is_tried_in_its_way(checks, line):
@@ -196,6 +196,35 @@ def test_a_layer_written_for_npformer_is_built_in_float64(checks):
     _, out, _ = checks(REGISTERED)
     del ACTIVATIONS["twice_of_a_test"]
     assert "  Twice()\n    right   x (2, 5, 6)" in out
+
+
+BATCH_NORM = """
+class BatchNorm:
+    def __init__(self, dim):
+        self.gamma = np.ones(dim)
+
+    def forward(self, x):
+        self.std = x.std(axis=0)
+        self.z = (x - x.mean(axis=0)) / self.std
+        return self.gamma * self.z
+
+    def backward(self, dy):
+        self.dgamma = (dy * self.z).sum(axis=0)
+        dz = dy * self.gamma
+        return (dz - dz.mean(axis=0) - self.z * (dz * self.z).mean(axis=0)) / self.std
+"""
+
+
+def test_a_shape_that_a_right_layer_is_not_for_is_no_error(checks):
+    status, out, _ = checks("import numpy as np\n" + BATCH_NORM)
+    assert status == 0
+    assert "right   x (4, 6)" in out
+    assert "not for x (2, 5, 6): there the gradient of gamma has shape (5, 6), not (6,)" in out
+
+
+def test_what_was_not_compared_is_noted(checks):
+    _, out, _ = checks(RIGHT.replace("return dout @ self.W.T", "dout @ self.W.T"))
+    assert "note: x got no gradient and was taken for a constant" in out
 
 
 def test_pages_are_written_for_what_is_wrong(checks, tmp_path):

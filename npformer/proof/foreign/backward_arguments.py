@@ -37,10 +37,14 @@ class BackwardCall:
             self.dy_name = "dy"
 
     def _find_dy(self) -> str:
-        """Return the parameter that takes dy: the first one that is nothing else; "" if none."""
+        """Return the parameter that takes dy: the first one that is nothing else; "" if none.
+
+        One with a number as its default, ``dout=1``, is that of a loss. Many ignore what is passed.
+        """
         for parameter in self.parameters:
             if self._kind_of(parameter.name) == "":
-                return parameter.name
+                has_number = isinstance(parameter.default, (int, float))
+                return "" if has_number else parameter.name
         return ""
 
     def _kind_of(self, name: str) -> str:
@@ -65,7 +69,9 @@ class BackwardCall:
         unknown = [
             p.name
             for p in self.parameters
-            if p.name != self.dy_name and self._kind_of(p.name) in ("", "cache")
+            if p.name != self.dy_name
+            and p.default is inspect.Parameter.empty
+            and self._kind_of(p.name) in ("", "cache")
         ]
         return bool(unknown)
 

@@ -103,6 +103,7 @@ def _check_object(
             "the changed one"
         )
     comparison.notes += [*obj.notes, *_describe_constants(places)]
+    comparison.notes += _describe_inputs_without_gradient(obj, places)
     return comparison.report(
         [*comparison.broken_rules, *missing], protocol=tuple(protocol), derivative_alone=True
     )
@@ -195,6 +196,22 @@ def _describe_missing(name: str, shape: tuple[int, ...], places: GradientPlaces)
         f"{begin}. If its gradient is somewhere else, name it, and those of all others: "
         f"params={{{name!r}: 'PATH', ...}}"
     )
+
+
+def _describe_inputs_without_gradient(obj: StatefulObject, places: GradientPlaces) -> list[str]:
+    """Return a note for inputs of floats for which the backward pass returned nothing."""
+    floats = [
+        name
+        for name, value in obj.call.values.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    ]
+    missing = [name for name in floats if name not in places.of_inputs]
+    if not missing:
+        return []
+    return [
+        f"{', '.join(missing)} got no gradient and was taken for a constant. The first layer of a "
+        "model may do without; any other one has to return it"
+    ]
 
 
 def _describe_constants(places: GradientPlaces) -> list[str]:

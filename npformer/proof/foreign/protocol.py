@@ -19,6 +19,9 @@ from npformer.proof.rules import move
 
 CHANGES_INPUT = "changes its input"
 
+MOST_PATHS = 6
+"""How many of the arrays that an object keeps are named."""
+
 
 def observe_protocol(obj: StatefulObject, places: GradientPlaces, v: np.ndarray) -> list[str]:
     """Return what the passes of an object do to it and to their arguments."""
@@ -27,7 +30,7 @@ def observe_protocol(obj: StatefulObject, places: GradientPlaces, v: np.ndarray)
     run = obj.forward(copy_object(obj.base), values)
     if _differ(values, obj.call.values):
         observations.append(CHANGES_INPUT)
-    kept = ", ".join(_kept_by(obj, run))
+    kept = _shorten(_kept_by(obj, run))
     dy = np.array(v)
     expected = _gradients(obj, places, copy_object(run), dy)
     if not np.array_equal(dy, v):
@@ -36,6 +39,11 @@ def observe_protocol(obj: StatefulObject, places: GradientPlaces, v: np.ndarray)
         observations.append(
             f"keeps state{f' ({kept})' if kept else ''}: of two forward passes, only the last one "
             "has a backward pass"
+        )
+    if _second_forward_is_ignored(obj, places, v):
+        observations.append(
+            "keeps what the first forward pass has seen: after a second one the gradients are not "
+            "those of the second"
         )
     if places.from_updates:
         observations.append(
@@ -55,6 +63,12 @@ def observe_protocol(obj: StatefulObject, places: GradientPlaces, v: np.ndarray)
 def _differ(one: dict[str, object], other: dict[str, object]) -> bool:
     arrays = [name for name, value in one.items() if isinstance(value, np.ndarray)]
     return not all(np.array_equal(one[n], other[n]) for n in arrays)  # type: ignore[arg-type]
+
+
+def _shorten(paths: list[str]) -> str:
+    """Return the first paths, and how many more there are."""
+    more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
+    return ", ".join(paths[:MOST_PATHS]) + more
 
 
 def _kept_by(obj: StatefulObject, run: ForwardRun) -> list[str]:
@@ -94,6 +108,22 @@ def _second_forward_spoils(
     except Exception:  # not defined there
         return False
     return not _equal(_gradients(obj, places, first, v), expected)
+
+
+def _second_forward_is_ignored(obj: StatefulObject, places: GradientPlaces, v: np.ndarray) -> bool:
+    """Whether the gradients after a second forward pass are not those of a fresh object."""
+    other_values = {name: _other_value(value) for name, value in obj.call.values.items()}
+    used = copy_object(obj.base)
+    obj.forward(used, copy_arrays_of(obj.call.values))
+    try:
+        second = obj.forward(used, copy_arrays_of(other_values))
+        fresh = obj.forward(copy_object(obj.base), copy_arrays_of(other_values))
+    except Exception:  # not defined there
+        return False
+    if not np.array_equal(second.y, fresh.y):
+        return False  # such as a generator, or a count of its calls
+    first_gradients = _gradients(obj, places, second, np.array(v))
+    return not _equal(first_gradients, _gradients(obj, places, fresh, np.array(v)))
 
 
 def _other_value(value: object) -> object:

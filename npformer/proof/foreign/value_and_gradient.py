@@ -99,9 +99,12 @@ class ValueAndGradient:
 
 def is_value_and_gradient(result: Any) -> bool:
     """Whether a function returned a number, and then something with arrays."""
-    if not isinstance(result, tuple) or len(result) < 2 or np.size(result[0]) != 1:
+    if not isinstance(result, tuple) or len(result) < 2:
         return False
-    return bool(all_paths(list(result[1:])))
+    value, *gradients = result
+    is_number = isinstance(value, (int, float, np.number))
+    is_array_of_one = isinstance(value, np.ndarray) and value.size == 1
+    return (is_number or is_array_of_one) and bool(all_paths(gradients))
 
 
 def _as_float64(values: dict[str, Any]) -> dict[str, Any]:
@@ -225,12 +228,13 @@ def _find_places(
 def _assign_in_order(
     arrays: Mapping[str, np.ndarray], returned: Mapping[str, np.ndarray]
 ) -> dict[str, str]:
-    """Return a place for each array: the first one left of its shape, or else the first one."""
+    """Return a place for each array: the first one left of its shape, or a single one."""
     places: dict[str, str] = {}
     for place, gradient in returned.items():
         rest = [name for name in arrays if name not in places]
         fitting = [name for name in rest if arrays[name].shape == gradient.shape]
-        for name in [*fitting, *rest][:1]:
+        candidates = rest if len(returned) == 1 and not fitting else fitting
+        for name in candidates[:1]:
             places[name] = place
     return places
 

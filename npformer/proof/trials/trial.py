@@ -53,6 +53,11 @@ class Trial:
         lines = [line for _, report in self.reports for line in getattr(report, "protocol", ())]
         return list(dict.fromkeys(lines))
 
+    def notes(self) -> list[str]:
+        """Return what was not compared, or not at these values, each note once."""
+        lines = [line for _, report in self.reports for line in getattr(report, "notes", ())]
+        return list(dict.fromkeys(lines))
+
 
 def try_module(module: ModuleType) -> Iterator[Trial]:
     """Yield a trial of each layer, loss, pair, optimizer and schedule that a module defines."""
@@ -113,11 +118,26 @@ def _try_passes(trial: Trial, definition: Definition) -> None:
             continue
         if _check_at(trial, target, inputs, reasons):
             shapes_checked.add(shapes)
+    _set_limits_aside(trial)
     if not shapes_checked:
         trial.reason = reasons[0]
         trial.advice = f"nf.gradcheck({trial.title}, x)"
     elif definition.kind == "class":
         _run_promises(trial, checks_for(target))
+
+
+def _set_limits_aside(trial: Trial) -> None:
+    """Take a shape at which only the shapes of gradients differ for one that a layer is not for.
+
+    It is so only if the layer is right at another shape: batch norm is for x of two axes.
+    """
+    checked = [(what, report) for what, report in trial.reports if hasattr(report, "tensors")]
+    if not any(report.passed for _, report in checked):
+        return
+    for what, report in checked:
+        if not report.passed and not report.wrong_tensors():
+            trial.reports.remove((what, report))
+            trial.limits.append(f"{what}: there {report.broken_rules[0]}")
 
 
 def _build(trial: Trial, definition: Definition) -> tuple[Any, dict[str, Any]] | None:

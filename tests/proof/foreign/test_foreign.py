@@ -232,3 +232,64 @@ def test_a_forward_pass_that_rounds_is_noted_but_does_not_fail():
 def test_what_cannot_be_checked_is_refused(target, message):
     with pytest.raises(TypeError, match=message):
         gradcheck(target, X)
+
+
+class LossThatIgnoresDy:
+    """backward(dout=1) of a loss, which does not read dout."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def forward(self, x, t):
+        self.difference = x - t
+        return 0.5 * np.sum(self.difference**2) / len(x)
+
+    def backward(self, dout=1):
+        return self.factor * self.difference / len(self.difference)
+
+
+def test_a_loss_may_ignore_a_dy_that_is_1_by_default():
+    assert gradcheck(LossThatIgnoresDy(1.0), X, X[::-1].copy()).passed
+
+
+def test_a_wrong_loss_that_ignores_dy_is_named_without_a_random_factor():
+    with pytest.raises(GradcheckError, match="backward is 5 times the derivative"):
+        gradcheck(LossThatIgnoresDy(5.0), X, X[::-1].copy())
+
+
+def test_an_input_without_a_gradient_is_noted():
+    class ForgetsToReturn(layers.Linear):
+        def backward(self, dout):
+            super().backward(dout)
+
+    report = gradcheck(ForgetsToReturn(4, 3), X)
+    assert any("x got no gradient and was taken for a constant" in note for note in report.notes)
+
+
+def test_an_object_that_keeps_its_first_input_for_ever_is_reported():
+    class Frozen(layers.Linear):
+        def forward(self, x):
+            if not hasattr(self, "x"):
+                self.x = x
+            return x @ self.W + self.b
+
+    report = gradcheck(Frozen(4, 3), X)
+    assert any("keeps what the first forward pass has seen" in line for line in report.protocol)
+
+
+def test_a_function_that_returns_lists_is_refused_in_words():
+    with pytest.raises(TypeError, match=r"expected \(loss, gradient\)"):
+        gradcheck(lambda x: ([x[0], x[1:]], [x]), X)
+
+
+def affine_forward(x, W):
+    return x @ W, (x, W)
+
+
+def affine_backward(dy, cache):
+    x, W = cache
+    return dy @ W.T, x.T @ dy
+
+
+def test_a_forward_function_finds_its_backward_function_by_its_name():
+    assert gradcheck(affine_forward, X, X.T.copy()).passed
