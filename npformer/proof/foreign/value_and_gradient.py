@@ -78,10 +78,11 @@ class ValueAndGradient:
         with repeatable_draws(self.seed):
             result = self.call.run(copy_generators(arguments), function)
         if not is_value_and_gradient(result):
-            returned = describe(result)
+            name = name_of(self.function)
             raise TypeError(
-                f"{self.title} returned {returned}; expected (loss, gradient), a pair "
-                "gradcheck((forward, backward), x), or an object with forward and backward"
+                f"{name} has no {name}_backward in its module, and returned {describe(result)}; "
+                "expected a pair, gradcheck((forward, backward), x), a function that returns "
+                "(loss, gradient), or an object with forward and backward"
             )
         return float(result[0]), result[1] if len(result) == 2 else tuple(result[1:])
 
