@@ -35,6 +35,22 @@ class OutputAlone:
     y: Any
 
 
+@dataclass(frozen=True)
+class CacheAtEnd:
+    """A cache that was returned after several outputs; backward takes a gradient for each."""
+
+    value: Any
+
+
+def takes(function: Any, n: int) -> bool:
+    """Whether a function requires n arguments."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return n == sum(p.default is inspect.Parameter.empty for p in parameters)
+
+
 def pair_problem(
     target: Any,
     inputs: tuple[Any, ...],
@@ -56,22 +72,11 @@ def pair_problem(
 
     def forward() -> tuple[Any, Any]:
         result = call.run(copy_generators(values))
-        if is_output_with_cache(result):
-            return one_output(*result)
-        if isinstance(result, (tuple, list)):
-            raise TypeError(
-                f"{name_of(forward_pass)} returned a {type(result).__name__} of {len(result)}; "
-                "expected (y, cache), or y alone. Several outputs are a tuple: ((y1, y2), cache)"
-            )
-        return one_output(result, OutputAlone(result))
+        return one_output(*_split_result(result, forward_pass, backward_pass))
 
     def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         cache, split = cache
-        if isinstance(cache, OutputAlone):
-            arguments = arguments_of_backward(backward_pass, values, cache.y)
-            result = backward_pass(split(dy), *arguments)
-        else:
-            result = backward_pass(split(dy), cache)
+        result = _run_backward(backward_pass, split(dy), cache, values)
         advice = "If some of them have no gradient, name the others in wrt"
         if len(wrt) == 1 and not isinstance(result, (tuple, list, dict)):
             result = (result,)
@@ -96,6 +101,32 @@ def pair_problem(
         constants=constants,
         convert_arrays=convert_arrays,
     )
+
+
+def _split_result(result: Any, forward_pass: Any, backward_pass: Any) -> tuple[Any, Any]:
+    """Return (y, cache) of what a forward pass returned."""
+    if is_output_with_cache(result):
+        y, cache = result
+        return y, cache
+    if isinstance(result, tuple) and len(result) > 2 and takes(backward_pass, len(result)):
+        *outputs, last = result
+        return tuple(outputs), CacheAtEnd(last)
+    if isinstance(result, (tuple, list)):
+        raise TypeError(
+            f"{name_of(forward_pass)} returned a {type(result).__name__} of {len(result)}; "
+            "expected (y, cache), or y alone. Several outputs are a tuple: ((y1, y2), cache), "
+            "or stand before the cache if backward takes a gradient for each: (y1, y2, cache)"
+        )
+    return result, OutputAlone(result)
+
+
+def _run_backward(backward_pass: Any, dy: Any, cache: Any, values: dict[str, Any]) -> Any:
+    """Return what a backward pass returns for a dy, or for one dy for each output."""
+    if isinstance(cache, OutputAlone):
+        return backward_pass(dy, *arguments_of_backward(backward_pass, values, cache.y))
+    if isinstance(cache, CacheAtEnd):
+        return backward_pass(*dy, cache.value)
+    return backward_pass(dy, cache)
 
 
 class Call:

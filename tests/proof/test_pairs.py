@@ -141,3 +141,34 @@ def test_a_list_for_an_array_gets_the_advice_for_lists():
         TypeError, match=r"A list is not an array: write np\.array\(x, dtype='float64'"
     ):
         gradcheck(pair, [1.0, 2.0])
+
+
+def lstm_like(x, W):
+    hidden = np.tanh(x @ W)
+    return hidden, 2.0 * hidden, (x, W, hidden)
+
+
+def lstm_like_backward(factor):
+    def backward(dhidden, dcell, cache):
+        x, W, hidden = cache
+        dscores = (dhidden + factor * dcell) * (1.0 - hidden**2)
+        return dscores @ W.T, x.T @ dscores
+
+    return backward
+
+
+def test_several_outputs_may_stand_before_the_cache(rng):
+    x, W = rng.normal(size=(5, 4)), rng.normal(size=(4, 3))
+    assert gradcheck((lstm_like, lstm_like_backward(2.0)), x, W).passed
+
+
+def test_a_wrong_gradient_of_the_second_output_is_found(rng):
+    x, W = rng.normal(size=(5, 4)), rng.normal(size=(4, 3))
+    with pytest.raises(GradcheckError):
+        gradcheck((lstm_like, lstm_like_backward(1.0)), x, W)
+
+
+def test_a_forward_pass_that_returns_too_much_is_told_so(rng):
+    pair = (lambda x: (x, x, x)), (lambda dy, cache: dy)
+    with pytest.raises(TypeError, match=r"returned a tuple of 3; expected \(y, cache\)"):
+        gradcheck(pair, rng.normal(size=3))

@@ -57,6 +57,9 @@ PARAMETER = re.compile(
 )
 """Names that are those of trained parameters, rather than of constants or of what was kept."""
 
+GRADIENT_ROOMS = {"grads", "gradients", "grad", "gradient", "dparams", "dparameters"}
+"""What gradients, and what holds them, are called."""
+
 LAST_STEP = re.compile(r"(\.?[^\W\d]\w*|\[[^\]]*\])$")
 
 
@@ -81,6 +84,11 @@ def looks_trained(path: str) -> bool:
         _, name = split_path(where)
         name = name.strip(".[]'\"")
     return PARAMETER.search(name) is not None
+
+
+def is_among_gradients(path: str) -> bool:
+    """Whether an array lies in something that is called gradients: it is no parameter."""
+    return any(name.lower() in GRADIENT_ROOMS for name in re.findall(r"[^\W\d]\w*", path))
 
 
 def is_gradient_of(gradient: str, parameter: str) -> bool:

@@ -12,7 +12,11 @@ import numpy as np
 
 from npformer.core.support.wording import did_you_mean
 from npformer.proof.foreign.arrays_inside import all_paths, arrays_inside, read, write
-from npformer.proof.foreign.gradient_names import looks_trained, match_gradients
+from npformer.proof.foreign.gradient_names import (
+    is_among_gradients,
+    looks_trained,
+    match_gradients,
+)
 from npformer.proof.foreign.stateful import BackwardRun, StatefulObject, copy_object
 from npformer.proof.rules import move
 
@@ -136,7 +140,11 @@ def _find_parameters(
     """Find the gradients of all arrays that y depends on, and say which have none."""
     after = all_paths(run.instance)
     written = _written_arrays(run)
-    arrays = arrays_inside(obj.base)
+    arrays = {
+        path: array
+        for path, array in arrays_inside(obj.base).items()
+        if not is_among_gradients(path)
+    }
     if obj.backward_call.takes_rate:
         places.from_updates = [path for path in arrays if path in written]
     by_name = _match_by_name(arrays, after, written, unassigned)

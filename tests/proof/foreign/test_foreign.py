@@ -293,3 +293,31 @@ def affine_backward(dy, cache):
 
 def test_a_forward_function_finds_its_backward_function_by_its_name():
     assert gradcheck(affine_forward, X, X.T.copy()).passed
+
+
+class Recurrent:
+    """Cells made in the forward pass write into the lists of the layer."""
+
+    def __init__(self):
+        self.params = [RNG.normal(size=(4, 4))]
+        self.grads = [np.zeros((4, 4))]
+
+    def forward(self, x):
+        (W,) = self.params
+        self.cells = [layers.Linear(4, 4) for _ in range(2)]
+        for cell in self.cells:
+            cell.W = W
+            x = cell.forward(x)
+        return x
+
+    def backward(self, dy):
+        self.grads[0][...] = 0.0
+        for cell in reversed(self.cells):
+            dy = cell.backward(dy)
+            self.grads[0] += cell.dW
+        return dy
+
+
+def test_a_buffer_of_gradients_is_no_parameter():
+    report = gradcheck(Recurrent(), X)
+    assert [tensor.name for tensor in report.tensors] == ["x", "params[0]"]
