@@ -248,6 +248,17 @@ class LossThatIgnoresDy:
         return self.factor * self.difference / len(self.difference)
 
 
+class LossThatReadsDy(LossThatIgnoresDy):
+    """backward(dout=1) of a loss, which is multiplied by dout."""
+
+    def backward(self, dout=1.0):
+        return dout * super().backward()
+
+
+def test_a_loss_may_read_a_dy_that_is_1_by_default():
+    assert gradcheck(LossThatReadsDy(1.0), X, X[::-1].copy()).passed
+
+
 def test_a_loss_may_ignore_a_dy_that_is_1_by_default():
     assert gradcheck(LossThatIgnoresDy(1.0), X, X[::-1].copy()).passed
 
