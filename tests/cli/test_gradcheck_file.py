@@ -1,5 +1,6 @@
 """npformer gradcheck FILE.py: what somebody's own file defines is built, tried and judged."""
 
+import sys
 import textwrap
 
 import pytest
@@ -65,11 +66,12 @@ def helper(x):
 
 
 @pytest.fixture
-def checks(tmp_path, capsys):
+def checks(tmp_path, capsys, monkeypatch):
     """Return a function that writes a file, checks it, and returns (status, output, errors)."""
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the file's folder is added to it
 
     def check(text, *options):
-        path = tmp_path / "mine.py"
+        path = tmp_path / "layers_by_hand.py"
         path.write_text(textwrap.dedent(text))
         status = run("gradcheck", path, *options)
         output = capsys.readouterr()

@@ -91,7 +91,7 @@ def test_a_broken_kernel_is_left_out(what, check_with, monkeypatch, tmp_path) ->
     if what == "hangs":
         monkeypatch.setattr(trusted_kernels, "TIMEOUT", 12.0)
         for name in ("sums", "adam"):  # ahead of the child
-            emulated.runs_loop(Source(name).text("f"))
+            emulated.compile_library(Source(name).text("f"))
     check_with(what)
     with pytest.warns(UserWarning, match="are left out") as caught:
         computed_losses = losses()
