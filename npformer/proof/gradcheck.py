@@ -166,7 +166,7 @@ def gradcheck(
         if has_backward(target) and not library_of(target, inputs):
             report = _check_pair(target, inputs, options, wrt, settings)
         else:
-            report = check_foreign(target, inputs, options, params, wrt, training, settings)
+            report = check_foreign(target, inputs, options, params, wrt, settings)
     if not report.passed:
         raise GradcheckError(report)
     return report

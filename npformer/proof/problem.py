@@ -3,7 +3,7 @@
 A layer becomes one here, a pair of functions in `pairs`, other people's objects in `foreign`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -54,16 +54,21 @@ class Problem:
         return all(np.array_equal(x, original, equal_nan=True) for x, original in pairs)
 
     @contextmanager
-    def moved(self, step: Callable[[np.ndarray], np.ndarray]) -> Iterator[None]:
-        """Add a step to each checked array inside a `with` block."""
-        pairs = list(zip(self.arrays.values(), self.originals, strict=False))
+    def at(self, values: Mapping[str, np.ndarray]) -> Iterator[None]:
+        """Give checked arrays other values, by name, inside a `with` block."""
+        originals = dict(zip(self.arrays, self.originals, strict=False))
         try:
-            for x, original in pairs:
-                x += step(original)
+            for name, value in values.items():
+                self.arrays[name][...] = value
             yield
         finally:
-            for x, original in pairs:
-                x[...] = original
+            for name in values:
+                self.arrays[name][...] = originals[name]
+
+    def moved(self, step: Callable[[np.ndarray], np.ndarray]) -> AbstractContextManager[None]:
+        """Add a step to each checked array inside a `with` block."""
+        pairs = zip(self.arrays.items(), self.originals, strict=False)
+        return self.at({name: x + step(original) for (name, x), original in pairs})
 
 
 def layer_problem(

@@ -9,7 +9,7 @@ import numpy as np
 from npformer.core import describe
 from npformer.proof.blind_spots import coinciding_sizes
 from npformer.proof.comparison import Comparison, Settings
-from npformer.proof.evidence import Evidence
+from npformer.proof.foreign.causes import find_late_gradients, find_missing_paths
 from npformer.proof.foreign.gradient_places import GradientPlaces
 from npformer.proof.foreign.libraries import LIBRARIES, library_of
 from npformer.proof.foreign.libraries.library_function import library_problem
@@ -21,12 +21,10 @@ from npformer.proof.foreign.value_and_gradient import (
     loss_method,
     value_and_gradient_problem,
 )
-from npformer.proof.naming import MOST_ENTRIES, differentiate, numbers_of
+from npformer.proof.naming import numbers_of
 from npformer.proof.problem import Problem
 from npformer.proof.report import GradcheckReport
 from npformer.proof.results import gradients_of
-
-BY_DIFFERENCES_ALONE = "an object with state is checked by differences alone"
 
 
 def check_foreign(
@@ -35,7 +33,6 @@ def check_foreign(
     options: dict[str, Any],
     params: Mapping[str, str] | None,
     wrt: Sequence[str] | None,
-    training: bool,
     settings: Settings,
 ) -> GradcheckReport:
     """Check an object with state, or a function that returns (loss, gradient)."""
@@ -93,10 +90,11 @@ def _check_object(
         _describe_missing(name, problem.arrays[name].shape, places)
         for name in comparison.without_gradient
     ]
+    wrong_inputs = [t.name for t in comparison.wrong_tensors() if t.name in problem.inputs]
     if places.from_updates:
-        comparison.notes += _find_late_gradients(problem, comparison)
+        comparison.notes += find_late_gradients(problem, wrong_inputs, comparison.v)
+    comparison.notes += find_missing_paths(problem, wrong_inputs, comparison.v)
     protocol = observe_protocol(obj, places, comparison.v)
-    comparison.notes += _find_missing_path(problem, comparison)
     if CHANGES_INPUT in protocol and comparison.wrong_tensors():
         comparison.notes.append(
             "the forward pass changes x: if the backward pass reads the x that was kept, it reads "
@@ -128,59 +126,6 @@ def _compare(problem: Problem, settings: Settings, numbers: Mapping[str, float])
     arrays = {name: problem.arrays[name] for name in problem.inputs if name in problem.arrays}
     comparison.notes += coinciding_sizes(arrays, also_two=True)
     return comparison
-
-
-def _find_missing_path(problem: Problem, comparison: Comparison) -> list[str]:
-    """Return a note for each wrong gradient of an input whose path around all matrices is lost.
-
-    With all matrices at 0, y depends on x only around them, as by a residual connection. If the
-    backward pass then returns 0, it forgets that path.
-    """
-    wrong = [tensor.name for tensor in comparison.wrong_tensors()]
-    inputs = [name for name in wrong if name in problem.inputs]
-    matrices = [x for n, x in problem.arrays.items() if n not in problem.inputs and x.ndim > 1]
-    if not inputs or not matrices:
-        return []
-    saved = [matrix.copy() for matrix in matrices]
-    for matrix in matrices:
-        matrix[...] = 0.0
-    y, cache = problem.forward()
-    gradients = gradients_of(problem, comparison.v, cache)
-    evidence = Evidence(dy=comparison.v, y=np.array(y))
-    notes = []
-    for name in inputs:
-        numeric, _ = differentiate(problem, name, evidence, most=MOST_ENTRIES)
-        if not gradients[name].any() and np.abs(np.nan_to_num(numeric)).max() > 1e-6:
-            notes.append(
-                f"{name}: with all matrices at 0 its gradient is 0, though y depends on it: the "
-                "path around them, a residual connection, is missing in the backward pass"
-            )
-    for matrix, original in zip(matrices, saved, strict=True):
-        matrix[...] = original
-    return notes
-
-
-def _find_late_gradients(problem: Problem, comparison: Comparison) -> list[str]:
-    """Return a note for each wrong gradient of an input that is right for the updated weights."""
-    wrong = [tensor.name for tensor in comparison.wrong_tensors()]
-    _, cache = problem.forward()
-    gradients = gradients_of(problem, comparison.v, cache)
-    parameters = [name for name in problem.arrays if name not in problem.inputs]
-    for name in parameters:
-        problem.arrays[name] -= gradients[name]
-    updated_y, _ = problem.forward()
-    evidence = Evidence(dy=comparison.v, y=np.array(updated_y))
-    notes = []
-    for name in set(wrong) & set(problem.inputs):
-        numeric, _ = differentiate(problem, name, evidence, most=MOST_ENTRIES)
-        if np.allclose(gradients[name], numeric, rtol=1e-4, equal_nan=True):
-            notes.append(
-                f"{name}: its gradient is computed with the weights after their update, not with "
-                "those of the forward pass"
-            )
-    for name in parameters:
-        problem.arrays[name] += gradients[name]
-    return notes
 
 
 def _describe_missing(name: str, shape: tuple[int, ...], places: GradientPlaces) -> str:

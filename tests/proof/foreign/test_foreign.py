@@ -167,6 +167,37 @@ def test_no_array_of_another_shape_is_taken_for_the_gradient():
         gradcheck(Sum(4, 3), X)
 
 
+def test_a_weight_that_is_never_updated_is_named():
+    class ForgetsTheBias(layers.UpdatesItself):
+        def backward(self, output_error, learning_rate):
+            dx = output_error @ self.weights.T
+            self.weights -= learning_rate * self.input.T @ output_error
+            return dx
+
+    with pytest.raises(GradcheckError, match="bias has no gradient, though y depends on it"):
+        gradcheck(ForgetsTheBias(4, 3), X)
+
+
+def test_a_gradient_computed_after_the_update_has_its_cause_named():
+    cause = "input_data: its gradient is computed with the weights after their update"
+    with pytest.raises(GradcheckError, match=cause):
+        gradcheck(layers.UpdatesItself(4, 3, late=True), X)
+
+
+def test_a_residual_path_that_is_forgotten_inside_a_block_is_named():
+    class NormOfBlock(layers.Block):
+        def forward(self, x):
+            return np.tanh(super().forward(x))
+
+        def backward(self, dout):
+            h = self.layers[1].forward(self.layers[1].x)
+            return super().backward(dout * (1.0 - np.tanh(self.layers[0].x + h) ** 2))
+
+    assert gradcheck(NormOfBlock(4), X).passed
+    with pytest.raises(GradcheckError, match="the path around them, a residual connection"):
+        gradcheck(NormOfBlock(4, forgets_residual=True), X)
+
+
 def test_a_parameter_that_gets_no_gradient_is_named():
     wrong = layers.FeedForwardWithDictionaries(4, 6, bias_key="bias1")
     with pytest.raises(GradcheckError, match=r"params\['b1'\] has no gradient, though y depends"):
