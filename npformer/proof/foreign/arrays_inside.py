@@ -5,7 +5,7 @@ A path is written as in Python, from the object on: ``W``, ``layers[0].weight``,
 
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,20 +24,32 @@ LEAVES = (str, bytes, int, float, complex, type, types.ModuleType, types.Functio
 """What has no arrays inside."""
 
 
-def arrays_inside(root: Any) -> dict[str, np.ndarray]:
-    """Return all arrays of floats in an object, by their paths; one that is tied has one path."""
+def arrays_inside(root: Any, within: str = "") -> dict[str, np.ndarray]:
+    """Return all arrays of floats in an object, by their paths; one that is tied has one path.
+
+    Paths begin with that of the object itself, `within`.
+    """
     arrays: dict[str, np.ndarray] = {}
     known: set[int] = set()
-    for path, value in _walk(root, "", DEEPEST, frozenset()):
+    for path, value in all_paths(root, within).items():
         if id(value) not in known:
             known.add(id(value))
             arrays[path] = value
     return arrays
 
 
-def all_paths(root: Any) -> dict[str, np.ndarray]:
+def all_paths(root: Any, within: str = "") -> dict[str, np.ndarray]:
     """Return all arrays of floats in an object, by each of their paths."""
-    return dict(_walk(root, "", DEEPEST, frozenset()))
+    return dict(_walk(root, within, DEEPEST, frozenset()))
+
+
+def changed_arrays(root: Any, before: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays inside an object that are new, or unlike what they were before."""
+    return {
+        path: array
+        for path, array in all_paths(root).items()
+        if path not in before or not np.array_equal(before[path], array, equal_nan=True)
+    }
 
 
 def _walk(

@@ -4,14 +4,20 @@ A place is a path in the object, or in what its backward pass returned: ``dW``, 
 ``return``, ``return[1]``, ``return['dx']``.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from npformer.core.support.wording import did_you_mean
-from npformer.proof.foreign.arrays_inside import all_paths, arrays_inside, read, write
+from npformer.proof.foreign.arrays_inside import (
+    all_paths,
+    arrays_inside,
+    changed_arrays,
+    read,
+    write,
+)
 from npformer.proof.foreign.gradient_names import (
     is_among_gradients,
     looks_trained,
@@ -45,10 +51,8 @@ class GradientPlaces:
 def read_place(run: BackwardRun, place: str) -> Any:
     """Return the gradient at a place after a backward pass; None if nothing is there."""
     try:
-        if place == RETURNED:
-            return run.returned
-        if place.startswith((f"{RETURNED}[", f"{RETURNED}.")):
-            return read(run.returned, place.removeprefix(RETURNED).removeprefix("."))
+        if place == RETURNED or place.startswith((f"{RETURNED}[", f"{RETURNED}.")):
+            return read_returned(run.returned, place)
         return read(run.instance, place)
     except LookupError:
         return None
@@ -63,7 +67,7 @@ def find_places(
     parameters and the places of their gradients, if the user says so.
     """
     run = run_once(obj)
-    unassigned = _returned_arrays(run.returned)
+    unassigned = returned_arrays(run.returned)
     places = GradientPlaces()
     places.of_inputs = _find_inputs(obj, run, floats, unassigned)
     for place in places.of_inputs.values():
@@ -92,15 +96,16 @@ def copy_arrays_of(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _returned_arrays(returned: Any) -> dict[str, np.ndarray]:
-    """Return all arrays that a backward pass returned, by their places."""
+def returned_arrays(returned: Any) -> dict[str, np.ndarray]:
+    """Return all arrays of floats that were returned, by their places."""
     if isinstance(returned, (float, np.floating)):
         returned = np.asarray(returned)
-    places = {}
-    for path, array in all_paths(returned).items():
-        separator = "." if path and path[0] not in "[" else ""
-        places[f"{RETURNED}{separator}{path}"] = array
-    return places
+    return all_paths(returned, within=RETURNED)
+
+
+def read_returned(returned: Any, place: str) -> Any:
+    """Return what is at a place in what was returned. Raises LookupError if there is nothing."""
+    return read(returned, place.removeprefix(RETURNED).removeprefix("."))
 
 
 def _find_inputs(
@@ -119,16 +124,7 @@ def _find_inputs(
         if len(floats) == 1 or returned[place].shape == values[name].shape:
             places[name] = place
     rest = {name: value for name, value in values.items() if name not in places}
-    return places | match_gradients(rest, _written_arrays(run))
-
-
-def _written_arrays(run: BackwardRun) -> dict[str, np.ndarray]:
-    """Return the arrays of an object that its backward pass wrote, by their paths."""
-    return {
-        path: array
-        for path, array in all_paths(run.instance).items()
-        if path not in run.before or not np.array_equal(run.before[path], array, equal_nan=True)
-    }
+    return places | match_gradients(rest, changed_arrays(run.instance, run.before))
 
 
 def _find_parameters(
@@ -139,7 +135,7 @@ def _find_parameters(
 ) -> None:
     """Find the gradients of all arrays that y depends on, and say which have none."""
     after = all_paths(run.instance)
-    written = _written_arrays(run)
+    written = changed_arrays(run.instance, run.before)
     arrays = {
         path: array
         for path, array in arrays_inside(obj.base).items()
@@ -227,17 +223,22 @@ def _assign_in_order(
 
 def _depends_on(obj: StatefulObject, path: str) -> bool:
     """Whether the output changes when an array inside the object does."""
-    outputs = []
-    for factor in (0.0, 1.0):
+
+    def output(step: float) -> Any:
         instance = copy_object(obj.base)
         array = read(instance, path)
-        write(instance, path, array + factor * (move(array) + 0.01))
-        try:
-            y = obj.forward(instance, copy_arrays_of(obj.call.values)).y
-        except Exception:  # not defined there
-            return True
-        outputs.append(np.array(y))
-    return not np.array_equal(outputs[0], outputs[1], equal_nan=True)
+        write(instance, path, array + step * (move(array) + 0.01))
+        return np.array(obj.forward(instance, copy_arrays_of(obj.call.values)).y)
+
+    return changes_with_a_step(output)
+
+
+def changes_with_a_step(output: Callable[[float], Any]) -> bool:
+    """Whether what a function of a step returns for 1 differs from what it returns for 0."""
+    try:
+        return not np.array_equal(output(0.0), output(1.0), equal_nan=True)
+    except Exception:  # not defined there
+        return True
 
 
 def _check_params(

@@ -6,7 +6,7 @@ as two forward passes before their backward passes.
 
 import numpy as np
 
-from npformer.proof.foreign.arrays_inside import all_paths
+from npformer.proof.foreign.arrays_inside import all_paths, changed_arrays
 from npformer.proof.foreign.gradient_places import (
     GradientPlaces,
     copy_arrays_of,
@@ -30,15 +30,15 @@ def observe_protocol(obj: StatefulObject, places: GradientPlaces, v: np.ndarray)
     run = obj.forward(copy_object(obj.base), values)
     if _differ(values, obj.call.values):
         observations.append(CHANGES_INPUT)
-    kept = _shorten(_kept_by(obj, run))
+    state = _shorten(list(changed_arrays(run.instance, all_paths(obj.base))))
     dy = np.array(v)
     expected = _gradients(obj, places, copy_object(run), dy)
     if not np.array_equal(dy, v):
         observations.append("changes dy")
     if _second_forward_spoils(obj, places, v, expected):
+        what = f"state ({state})" if state else "state"
         observations.append(
-            f"keeps state{f' ({kept})' if kept else ''}: of two forward passes, only the last one "
-            "has a backward pass"
+            f"keeps {what}: of two forward passes, only the last one has a backward pass"
         )
     if _second_forward_is_ignored(obj, places, v):
         observations.append(
@@ -69,16 +69,6 @@ def _shorten(paths: list[str]) -> str:
     """Return the first paths, and how many more there are."""
     more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
     return ", ".join(paths[:MOST_PATHS]) + more
-
-
-def _kept_by(obj: StatefulObject, run: ForwardRun) -> list[str]:
-    """Return the paths of arrays that the forward pass wrote into the object."""
-    before = all_paths(obj.base)
-    return [
-        path
-        for path, array in all_paths(run.instance).items()
-        if path not in before or not np.array_equal(before[path], array, equal_nan=True)
-    ]
 
 
 def _gradients(
@@ -113,10 +103,10 @@ def _second_forward_spoils(
 def _second_forward_is_ignored(obj: StatefulObject, places: GradientPlaces, v: np.ndarray) -> bool:
     """Whether the gradients after a second forward pass are not those of a fresh object."""
     other_values = {name: _other_value(value) for name, value in obj.call.values.items()}
-    used = copy_object(obj.base)
-    obj.forward(used, copy_arrays_of(obj.call.values))
+    used_object = copy_object(obj.base)
+    obj.forward(used_object, copy_arrays_of(obj.call.values))
     try:
-        second = obj.forward(used, copy_arrays_of(other_values))
+        second = obj.forward(used_object, copy_arrays_of(other_values))
         fresh = obj.forward(copy_object(obj.base), copy_arrays_of(other_values))
     except Exception:  # not defined there
         return False

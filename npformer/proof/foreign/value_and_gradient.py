@@ -21,7 +21,11 @@ from npformer.proof.foreign.arrays_inside import (
     write,
 )
 from npformer.proof.foreign.gradient_names import looks_trained, match_gradients
-from npformer.proof.foreign.gradient_places import RETURNED
+from npformer.proof.foreign.gradient_places import (
+    changes_with_a_step,
+    read_returned,
+    returned_arrays,
+)
 from npformer.proof.foreign.repeatable import repeatable_draws
 from npformer.proof.foreign.stateful import copy_object
 from npformer.proof.pairs import Call, copy_generators, name_of
@@ -68,7 +72,8 @@ class ValueAndGradient:
             if converted:
                 self.notes.append(f"checked on a copy with {', '.join(converted)} in float64")
         self.call = Call(self.function, self.inputs, self.options)
-        self.arguments = _as_float64(copy.deepcopy(self.call.values))
+        self.arguments = copy.deepcopy(self.call.values)
+        convert_to_float64(self.arguments)
 
     def run(self, base: Any, arguments: dict[str, Any]) -> tuple[float, Any]:
         """Return the loss and the gradient."""
@@ -88,13 +93,11 @@ class ValueAndGradient:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays of floats in the arguments and in the object."""
-        arrays = {}
+        arrays: dict[str, np.ndarray] = {}
         for name, value in self.arguments.items():
-            for path, array in arrays_inside(value).items():
-                separator = "." if path and path[0] != "[" else ""
-                arrays[f"{name}{separator}{path}"] = array
+            arrays |= arrays_inside(value, within=name)
         if self.base is not None:
-            arrays |= {f"self.{p}": array for p, array in arrays_inside(self.base).items()}
+            arrays |= arrays_inside(self.base, within="self")
         return arrays
 
 
@@ -106,11 +109,6 @@ def is_value_and_gradient(result: Any) -> bool:
     is_number = isinstance(value, (int, float, np.number))
     is_array_of_one = isinstance(value, np.ndarray) and value.size == 1
     return (is_number or is_array_of_one) and bool(all_paths(gradients))
-
-
-def _as_float64(values: dict[str, Any]) -> dict[str, Any]:
-    convert_to_float64(values)
-    return values
 
 
 def value_and_gradient_problem(
@@ -136,16 +134,14 @@ def value_and_gradient_problem(
 
 def _depends_on(target: ValueAndGradient, name: str) -> bool:
     """Whether the loss changes when an array does."""
-    losses = []
-    for factor in (0.0, 1.0):
+    array = target.arrays()[name]
+
+    def loss(step: float) -> float:
         base, arguments = copy_object(target.base), copy.deepcopy(target.arguments)
-        array = target.arrays()[name]
-        _set_array(base, arguments, name, array + factor * (move(array) + 0.01))
-        try:
-            losses.append(target.run(base, arguments)[0])
-        except Exception:  # not defined there
-            return True
-    return not np.array_equal(losses[0], losses[1], equal_nan=True)
+        _set_array(base, arguments, name, array + step * (move(array) + 0.01))
+        return target.run(base, arguments)[0]
+
+    return changes_with_a_step(loss)
 
 
 def _problem(
@@ -203,11 +199,6 @@ def _set_array(base: Any, arguments: dict[str, Any], name: str, value: np.ndarra
     write(arguments[argument], name.removeprefix(argument).removeprefix("."), value)
 
 
-def read_returned(gradient: Any, place: str) -> Any:
-    """Return the gradient at a place in what was returned."""
-    return read(gradient, place.removeprefix(RETURNED).removeprefix("."))
-
-
 def _find_places(
     target: ValueAndGradient, gradient: Any, params: Mapping[str, str] | None
 ) -> dict[str, str]:
@@ -215,10 +206,7 @@ def _find_places(
     arrays = target.arrays()
     if params is not None:
         return {_full_name(name, arrays): place for name, place in params.items()}
-    returned = {}
-    for path, array in all_paths(gradient).items():
-        separator = "." if path and path[0] != "[" else ""
-        returned[f"{RETURNED}{separator}{path}"] = array
+    returned = returned_arrays(gradient)
     by_key = {place: array for place, array in returned.items() if place.endswith("']")}
     in_order = {place: array for place, array in returned.items() if place not in by_key}
     places = match_gradients(arrays, by_key)
