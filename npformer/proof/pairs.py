@@ -244,7 +244,7 @@ def has_backward(target: Any) -> bool:
     """Whether a target is a pair, or a function whose backward pass is in the same module."""
     if isinstance(target, tuple):
         return True
-    return callable(target) and _backward_of(target) is not None
+    return callable(target) and backward_beside(target) is not None
 
 
 def _pair_of(target: Any) -> tuple[Any, Any]:
@@ -256,7 +256,7 @@ def _pair_of(target: Any) -> tuple[Any, Any]:
             f"target is {describe(target)}; expected a layer, a function with a backward pass, or "
             "a pair of functions: gradcheck(layer, x), gradcheck((forward, backward), x)"
         )
-    backward = _backward_of(target)
+    backward = backward_beside(target)
     if backward is None:
         name, module = name_of(target), getattr(target, "__module__", None) or "no module"
         raise TypeError(
@@ -266,16 +266,17 @@ def _pair_of(target: Any) -> tuple[Any, Any]:
     return target, backward
 
 
-def _backward_of(forward: Any) -> Any:
-    """Return the function called ``NAME_backward`` in the module of function NAME, or None.
+def backward_beside(forward: Any) -> Any:
+    """Return the backward function in the module of a forward function, or None.
 
-    That of ``NAME_forward`` or ``forward_NAME`` may be called ``NAME_backward``, ``backward_NAME``.
+    That of ``f`` or ``f_forward`` is called ``f_backward``, that of ``forward_f`` ``backward_f``.
     """
     module = sys.modules.get(getattr(forward, "__module__", None) or "")
     name = name_of(forward)
-    for backward in (f"{name}_backward", name.replace("forward", "backward")):
-        if backward != name and hasattr(module, backward):
-            return getattr(module, backward)
+    for backward_name in (f"{name}_backward", name.replace("forward", "backward")):
+        backward = getattr(module, backward_name, None)
+        if backward_name != name and callable(backward):
+            return backward
     return None
 
 

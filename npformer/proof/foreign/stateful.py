@@ -8,23 +8,13 @@ import numpy as np
 
 from npformer.proof.foreign.arrays_inside import all_paths, convert_to_float64
 from npformer.proof.foreign.backward_arguments import NO_EXTRA, BackwardCall
+from npformer.proof.foreign.pass_names import (
+    BACKWARD_NAMES,
+    FORWARD_NAMES,
+    OUTPUT_ATTRIBUTES,
+)
 from npformer.proof.foreign.repeatable import repeatable_draws
 from npformer.proof.pairs import Call, copy_generators
-
-FORWARD_NAMES = ("forward", "forward_pass", "fwd", "call", "apply", "__call__")
-BACKWARD_NAMES = (
-    "backward",
-    "backward_pass",
-    "backprop",
-    "back_propagate",
-    "backpropagate",
-    "bwd",
-    "bprop",
-    "gradient",
-    "grad",
-)
-OUTPUT_ATTRIBUTES = ("output", "out", "y", "outputs", "result")
-"""Where an object may leave its output, if its forward pass returns None."""
 
 
 def method_names(obj: Any) -> tuple[str, str] | None:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer
+from npformer.proof.foreign.pass_names import FORWARD_NAMES
 from npformer.proof.promises.argument_roles import COUNTERS, arguments_of
 from npformer.proof.promises.conventions import methods_of
 from npformer.proof.promises.dropoutcheck import dropoutcheck
 from npformer.proof.promises.evaluationcheck import evaluationcheck
 from npformer.proof.promises.kinds import kind_in_name
-from npformer.proof.promises.layer_calls import FORWARD_METHODS, LayerCalls, calls_of
+from npformer.proof.promises.layer_calls import LayerCalls, calls_of
 from npformer.proof.promises.maskcheck import maskcheck
 from npformer.proof.promises.optimcheck import optimcheck
 from npformer.proof.promises.optimizer_report import OptimcheckReport
@@ -68,7 +69,7 @@ def _name_of(obj: Any) -> str:
 
 def _is_layer(obj: Any) -> bool:
     kind = obj if inspect.isclass(obj) else type(obj)
-    return any(hasattr(kind, method) for method in FORWARD_METHODS if method != "__call__")
+    return any(hasattr(kind, method) for method in FORWARD_NAMES if method != "__call__")
 
 
 def is_optimizer(obj: Any, name: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +11,12 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Context, Gradients, Layer, describe
+from npformer.proof.foreign.pass_names import (
+    BACKWARD_NAMES,
+    FORWARD_NAMES,
+    OUTPUT_ATTRIBUTES,
+)
+from npformer.proof.pairs import backward_beside
 from npformer.proof.promises.checked_arguments import copy_of
 from npformer.proof.promises.setting_names import plain_name, word_list, word_set
 
@@ -38,9 +43,6 @@ KEEP_NAMES = word_set("keep_prob keep_rate p_keep keep keep_probability retain_p
 NOT_PASSED = object()
 """Stands for an argument that is not passed."""
 
-FORWARD_METHODS = "forward", "__call__", "call", "fprop", "forward_pass"
-BACKWARD_METHODS = "backward", "bprop", "backward_pass", "grad"
-OUTPUTS = "output", "outputs", "out", "y"
 INPUT_GRADIENTS = "dinputs", "dinput", "dx", "d_inputs", "grad_input", "input_grad"
 
 
@@ -173,7 +175,7 @@ class LayerCalls:
     def _output_of(self, result: Any) -> np.ndarray:
         """Return y of what a forward pass returned or set; keep the cache behind it."""
         if result is None:
-            names = [name for name in OUTPUTS if hasattr(self.layer, name)]
+            names = [name for name in OUTPUT_ATTRIBUTES if hasattr(self.layer, name)]
             result = getattr(self.layer, names[0]) if names else None
         if isinstance(result, tuple) and result:
             self.cache = result[1] if len(result) == 2 else result[1:]
@@ -198,7 +200,7 @@ def calls_of(target: Any, backward: Any = None, **settings: Any) -> LayerCalls:
         forward, backward = target
         return LayerCalls(_name_of(forward), forward, backward, None, settings, is_pair=True)
     if inspect.isroutine(target):
-        backward = backward or _backward_beside(target)
+        backward = backward or backward_beside(target)
         return LayerCalls(_name_of(target), target, backward, None, settings, is_pair=True)
     if inspect.isclass(target):
         raise NoWayToCall(
@@ -206,13 +208,13 @@ def calls_of(target: Any, backward: Any = None, **settings: Any) -> LayerCalls:
             f"{target.__name__}(...)"
         )
     layer = copy_of(target)
-    run = _method_of(layer, FORWARD_METHODS)
+    run = _method_of(layer, FORWARD_NAMES)
     if run is None:
         raise NoWayToCall(
             f"got {describe(target)}; expected a layer with forward, a pair (forward, backward) or "
             "a function"
         )
-    run_backward = _method_of(layer, BACKWARD_METHODS)
+    run_backward = _method_of(layer, BACKWARD_NAMES)
     return LayerCalls(type(layer).__name__, run, run_backward, layer, settings)
 
 
@@ -223,14 +225,3 @@ def _name_of(function: Any) -> str:
 def _method_of(layer: Any, names: tuple[str, ...]) -> Callable[..., Any] | None:
     methods = [getattr(layer, n) for n in names if inspect.isroutine(getattr(layer, n, None))]
     return next((method for method in methods if inspect.ismethod(method)), None)
-
-
-def _backward_beside(function: Any) -> Any:
-    """Return the backward function of the same module: `f_backward` of `f` or `f_forward`."""
-    name = _name_of(function)
-    module = sys.modules.get(getattr(function, "__module__", ""), None)
-    for backward_name in (name.replace("forward", "backward"), f"{name}_backward"):
-        backward = getattr(module, backward_name, None)
-        if backward_name != name and inspect.isroutine(backward):
-            return backward
-    return None

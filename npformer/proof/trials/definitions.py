@@ -40,13 +40,13 @@ class Definition:
 
 def definitions_in(module: ModuleType) -> list[Definition]:
     """Return what a module defines itself, in the order of its lines."""
-    own = {
+    defined_here = {
         name: value
         for name, value in vars(module).items()
         if getattr(value, "__module__", None) == module.__name__ and not name.startswith("__")
     }
-    classes = {name: value for name, value in own.items() if inspect.isclass(value)}
-    functions = {name: value for name, value in own.items() if inspect.isfunction(value)}
+    classes = {name: value for name, value in defined_here.items() if inspect.isclass(value)}
+    functions = {name: value for name, value in defined_here.items() if inspect.isfunction(value)}
     pairs = dict(_pairs_among(functions))
     backward_names = {backward for _, backward in pairs.values()}
     definitions = [Definition(name, "class", value) for name, value in classes.items()]

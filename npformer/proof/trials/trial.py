@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -17,6 +17,7 @@ from npformer.proof.foreign.value_and_gradient import loss_method
 from npformer.proof.gradcheck import gradcheck
 from npformer.proof.problem import parameters_as
 from npformer.proof.promises import checks_for
+from npformer.proof.promises.applicable import Check
 from npformer.proof.report import GradcheckError, GradcheckReport
 from npformer.proof.trials.arguments import (
     UnknownArgument,
@@ -29,8 +30,6 @@ from npformer.proof.trials.definitions import Definition, definitions_in, has_pa
 
 MOST_SHAPES = 2
 """How many shapes of x a definition is checked at, if it takes so many."""
-
-Check = tuple[str, Callable[[], Any]]
 
 
 @dataclass
