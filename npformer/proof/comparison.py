@@ -21,7 +21,7 @@ from npformer.proof.evidence import Evidence
 from npformer.proof.finite_differences import Probe
 from npformer.proof.naming import name_errors
 from npformer.proof.problem import Problem
-from npformer.proof.report import GradcheckReport, TensorReport
+from npformer.proof.report import GradcheckReport, TensorReport, wrong_among
 from npformer.proof.results import Results
 from npformer.proof.twincheck import TwinReport
 
@@ -134,11 +134,7 @@ class Comparison:
 
     def wrong_tensors(self) -> list[TensorReport]:
         """Return the reports of tensors whose gradients are wrong."""
-        return [
-            tensor
-            for tensor in self.tensors
-            if not tensor.passes(self.tolerance, self.complex_tolerance)
-        ]
+        return wrong_among(self.tensors, self.tolerance, self.complex_tolerance)
 
     def broken_by_pair(self) -> list[str]:
         """Return the rules that a layer or a pair has broken by its results."""

@@ -15,7 +15,7 @@ from npformer.proof.central_difference import STEP
 from npformer.proof.evidence import Evidence, Pattern, WrongGradient
 from npformer.proof.patterns import patterns_of_all
 from npformer.proof.problem import Problem
-from npformer.proof.report import TensorReport
+from npformer.proof.report import TensorReport, wrong_among
 from npformer.proof.results import Results
 
 MOST_ENTRIES = 4096
@@ -49,7 +49,7 @@ def name_errors(
     `gradients` are those of the backward pass. `evidence` has y and dy, and no Jacobian. `step` is
     that of differences.
     """
-    wrong = [tensor for tensor in tensors if not tensor.passes(tolerance, complex_tolerance)]
+    wrong = wrong_among(tensors, tolerance, complex_tolerance)
     if not wrong:
         return tensors
     zeros = {tensor.name: np.zeros(tensor.shape) for tensor in tensors}  # where it is None

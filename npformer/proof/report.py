@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -63,6 +63,13 @@ class TensorReport:
         )
 
 
+def wrong_among(
+    tensors: Iterable[TensorReport], tolerance: float, complex_tolerance: float | None
+) -> list[TensorReport]:
+    """Return the reports of the tensors whose gradient is wrong."""
+    return [tensor for tensor in tensors if not tensor.passes(tolerance, complex_tolerance)]
+
+
 COLUMNS: dict[str, Callable[[TensorReport], str]] = {
     "tensor": lambda t: t.name,
     "shape": lambda t: str(t.shape),
@@ -117,11 +124,7 @@ class GradcheckReport:
 
     def wrong_tensors(self) -> list[TensorReport]:
         """Return the reports of the tensors whose gradient is wrong."""
-        return [
-            tensor
-            for tensor in self.tensors
-            if not tensor.passes(self.tolerance, self.complex_tolerance)
-        ]
+        return wrong_among(self.tensors, self.tolerance, self.complex_tolerance)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write one HTML file that shows what was compared, and return its path.
