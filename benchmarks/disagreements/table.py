@@ -144,19 +144,22 @@ def quantities(question: Question, row: dict[str, Any]) -> list[str]:
 
 def table_text(table: Table) -> str:
     """Return the table as it is stored: a line for each answer."""
-    lines = ['{"libraries": ' + json.dumps(table["libraries"]) + ', "parts": {']
-    parts = []
+    beginning = '{"libraries": ' + json.dumps(table["libraries"]) + ', "parts": {'
+    part_texts = []
     for name, part in table["parts"].items():
         rows = []
         for question, row in part["questions"].items():
             cells = [f"  {json.dumps(key)}: {json.dumps(cell)}" for key, cell in row.items()]
             rows.append(f" {json.dumps(question)}: {{\n" + ",\n".join(cells) + "\n }")
-        random = [f"  {json.dumps(key)}: {json.dumps(it)}" for key, it in part["random"].items()]
-        parts.append(
+        random = [
+            f"  {json.dumps(key)}: {json.dumps(distance)}"
+            for key, distance in part["random"].items()
+        ]
+        part_texts.append(
             f'{json.dumps(name)}: {{"questions": {{\n'
             + ",\n".join(rows)
             + '\n}, "random": {\n'
             + ",\n".join(random)
             + "\n}}"
         )
-    return lines[0] + "\n" + ",\n".join(parts) + "\n}}\n"
+    return beginning + "\n" + ",\n".join(part_texts) + "\n}}\n"

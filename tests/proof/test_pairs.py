@@ -85,12 +85,6 @@ def test_arguments_may_be_keywords_without_a_name_in_the_signature(rng):
     assert [tensor.name for tensor in report.tensors] == ["x", "W"]
 
 
-def drop(x, generator):
-    draw = generator.random(x.shape) if hasattr(generator, "normal") else generator.random()
-    kept = np.asarray(draw) < 0.5
-    return x * kept, kept
-
-
 @pytest.mark.parametrize(
     "generator", [np.random.default_rng(0), np.random.RandomState(0), random.Random(0)]
 )

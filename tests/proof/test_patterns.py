@@ -601,9 +601,9 @@ def test_the_root_of_the_width_of_a_head_is_named():
 
 
 def test_a_saved_output_is_named():
-    kept = (lambda x: (np.sin(x), np.sin(x))), lambda dy, y: dy * np.cos(y)
+    saves_its_output = (lambda x: (np.sin(x), np.sin(x))), lambda dy, y: dy * np.cos(y)
     words = "right at y in place of x: the forward pass saved its output for its input"
-    assert patterns_of(kept, X) == {"x": words}
+    assert patterns_of(saves_its_output, X) == {"x": words}
 
 
 def test_a_tiny_factor_is_named_by_the_complex_step():
