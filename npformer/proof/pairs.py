@@ -121,12 +121,25 @@ def _split_result(result: Any, forward_pass: Any, backward_pass: Any) -> tuple[A
 
 
 def _run_backward(backward_pass: Any, dy: Any, cache: Any, values: dict[str, Any]) -> Any:
-    """Return what a backward pass returns for a dy, or for one dy for each output."""
+    """Return what a backward pass returns for a dy, or for one dy for each output.
+
+    After the cache it may take arguments of the forward pass again, such as ``activation="relu"``.
+    """
     if isinstance(cache, OutputAlone):
         return backward_pass(dy, *arguments_of_backward(backward_pass, values, cache.y))
-    if isinstance(cache, CacheAtEnd):
-        return backward_pass(*dy, cache.value)
-    return backward_pass(dy, cache)
+    positional = (*dy, cache.value) if isinstance(cache, CacheAtEnd) else (dy, cache)
+    repeated = _names_after(backward_pass, len(positional)) & values.keys()
+    return backward_pass(*positional, **{name: values[name] for name in repeated})
+
+
+def _names_after(function: Any, n: int) -> set[str]:
+    """Return the names of the parameters of a function after the first n."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # such as a ufunc
+        return set()
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {p.name for p in parameters[n:] if p.kind in by_name}
 
 
 class Call:
