@@ -9,7 +9,7 @@ from npformer.core.dispatch import enabled
 from npformer.engine.context import EngineContext
 from npformer.engine.kernel_tables import kernels_of
 from npformer.engine.trusted_kernels import is_trusted
-from npformer.engine.twin_classes import FLOATS, Saved
+from npformer.engine.twin_classes import FLOATS, Saved, has_own_pass
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
 
 FEW = 1 << 14
@@ -46,7 +46,9 @@ def fast_loss(loss: Loss, backend: str, context: EngineContext) -> Loss:
 
     The kernel takes memory and threads from `context`.
     """
-    if type(loss) is not SoftmaxCrossEntropy or loss.class_weight is not None or not enabled():
+    if type(loss) is not SoftmaxCrossEntropy or has_own_pass(loss):
+        return loss
+    if loss.class_weight is not None or not enabled():
         return loss
     kernel = (kernels_of(backend) or {}).get("softmax_cross_entropy")
     if kernel is None:
