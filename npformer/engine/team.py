@@ -26,6 +26,7 @@ from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
 from npformer.engine.fast_models import skip_frozen_layers
+from npformer.engine.fast_outputs import accumulate_by_rows, computes_by_rows
 from npformer.engine.snapshot import Snapshot, snapshot_of
 from npformer.engine.threads import run_in_workers
 from npformer.engine.twin_classes import model_cache
@@ -205,8 +206,14 @@ class Team:
             for batch, weight, first, cut in micro_batches:
                 generator = partial(part_generator, key, first, len(batch), cut)
                 context = EngineContext(True, generator, workspace=workspace, threads=threads)
-                loss = fast_loss(self.loss, backend, context)
-                total = total + accumulate(model, loss, batch, context, gradients, weight)
+                if backend == "numpy" and computes_by_rows(model, self.loss, batch):
+                    loss_share = accumulate_by_rows(
+                        model, self.loss, batch, context, gradients, weight
+                    )
+                else:
+                    loss = fast_loss(self.loss, backend, context)
+                    loss_share = accumulate(model, loss, batch, context, gradients, weight)
+                total = total + loss_share
         return total
 
     def _start(self, backend: str, n: int, snapshot: Snapshot | None = None) -> None:
