@@ -12,6 +12,7 @@ from npformer.cli.parser import Parser
 from npformer.core import checks, split_names
 from npformer.core.support.wording import did_you_mean
 from npformer.data.pairs import PAIRS
+from npformer.data.series import SERIES_FILES
 from npformer.data.tables import SUFFIXES
 from npformer.optim import NORMS_AND_BIASES
 from npformer.tasks.sources.file_kinds import TEXT_FILES, is_data_file
@@ -142,7 +143,7 @@ def task_or_file(word: str) -> str:
         return word
     raise argparse.ArgumentTypeError(
         f"{word!r} is neither a task nor a file; expected one of {', '.join(known)}, or a file "
-        f"ending in {', '.join((*SUFFIXES, *TEXT_FILES))}, .npz{did_you_mean(word, known)}"
+        f"ending in {', '.join((*SUFFIXES, *TEXT_FILES, *SERIES_FILES))}{did_you_mean(word, known)}"
     )
 
 

@@ -76,8 +76,8 @@ files: npformer train reviews.csv --text review --label opinion
        npformer train plays.txt
        npformer train words.csv --source word --target phones
 `npformer data NAME` prints each of these files. Each command splits the samples, makes a
-vocabulary or scales the features, trains, and compares the model with baselines. For a .npz file
-of series, no columns are needed."""
+vocabulary or scales the features, trains, and compares the model with baselines. For series in
+a .npz file, or in .ts or .arff of the UCR archive, no columns are needed."""
 
 EPILOG_OF_PRETRAIN = """\
 npformer data sentences > reviews.csv

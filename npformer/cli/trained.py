@@ -15,6 +15,7 @@ import numpy as np
 from npformer.cli.model_settings import options_typed
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks
+from npformer.data.series import is_series_file
 from npformer.data.tables import read_table
 from npformer.data.text_file import display_name
 from npformer.models.trainable import SequenceClassifier
@@ -184,8 +185,11 @@ class Trained:
         refuse_options_of_tables(options, f"the model takes {KINDS[self.kind].words}", of_kind)
         if self.kind == "unlabelled" and has_lines(file):
             refuse_options_of_tables(options, f"{file} is no table", ["encoding"])
-        if Path(file).suffix.lower() == ".npz":
-            refuse_options_of_tables(options, f"{file} is no table")
+        if is_series_file(file):
+            is_text = Path(file).suffix.lower() != ".npz"
+            refuse_options_of_tables(
+                options, f"{file} is no table", ["encoding"] if is_text else []
+            )
 
     def held_out(self, options: argparse.Namespace) -> Part:
         """Return the samples of the file that is given, or else the test part of the training."""

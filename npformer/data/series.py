@@ -1,22 +1,38 @@
-"""Series of feature vectors from files: tables (long, or with one series per row), or .npz."""
+"""Series of feature vectors from files: tables (long, or with one series per row), or others.
+
+Others are .npz, and .ts and .arff of the UCR archive.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite, isnan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from npformer.core import checks
+from npformer.data.archive_lines import ArchiveSeries
+from npformer.data.arff_file import read_arff
 from npformer.data.cells import MISSING, parse_number
 from npformer.data.headings import FIRST, LAST
 from npformer.data.lists import check_list
 from npformer.data.series_arrays import read_arrays
 from npformer.data.tables import Table, read_table
 from npformer.data.times import EXPECTED, TimeError, ranks, times_of
+from npformer.data.ts_file import read_ts
+
+ARCHIVE_READERS: dict[str, Callable[[Path, str], ArchiveSeries]] = {
+    ".ts": read_ts,
+    ".arff": read_arff,
+}
+"""Of files of the UCR archive that are no tables, by the ending of the name."""
+
+SERIES_FILES = (".npz", *ARCHIVE_READERS)
+"""Endings of the names of files that hold series and are no tables."""
 
 FEW = 10
 """In a table with fewer rows, values that rarely repeat may still be labels."""
@@ -60,31 +76,45 @@ def read_series(
         end of a shorter series are empty. Without a heading the label is in the first or the last
         column: whichever has whole numbers with few different values, or the one named by
         ``label="first"`` or ``label="last"``.
+        Or a ``.ts`` or ``.arff`` file of the UCR archive, by aeon's rules: the label is last, and
+        ``?`` fills a series up to the length of others.
         Or a ``.npz`` file with the arrays ``values``, (steps of all series, features), and
         ``lengths``, how many steps each series has; or with ``x``, (series, steps, features), and
         perhaps ``lengths``. Either may have ``labels``, one for each series.
     encoding : str
-        Of a table of text.
+        Of a file of text.
     **columns
         Of a table: `id`, `time`, `label` and `features`, as in `series_of_table`.
     """
     checked_path = checks.path("path", path)
-    if checked_path.suffix.lower() != ".npz":
+    suffix = _suffix(checked_path)
+    if suffix not in SERIES_FILES:
         return series_of_table(read_table(checked_path, encoding=encoding), **columns)
     for name, column in columns.items():
         if column is not None:
             raise ValueError(
-                f"{checked_path} is an .npz file, and {name} is given, which is for tables; "
+                f"{checked_path} is a {suffix} file, and {name} is given, which is for tables; "
                 "expected none"
             )
-    series, labels = read_arrays(checked_path)
+    labels: list[Any] | None
+    if suffix == ".npz":
+        series, labels = read_arrays(checked_path)
+        ids = [str(i) for i in range(len(series))]
+    else:
+        series, labels, lines = ARCHIVE_READERS[suffix](checked_path, encoding)
+        ids = [f"line {line}" for line in lines]
     n_features = series[0].shape[1] if series else 0
-    return SeriesData(
-        series,
-        labels,
-        ids=[str(i) for i in range(len(series))],
-        features=[str(i) for i in range(n_features)],
-    )
+    return SeriesData(series, labels, ids, features=[str(i) for i in range(n_features)])
+
+
+def is_series_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file holds series and is no table, judging by the ending of its name."""
+    return _suffix(Path(path)) in SERIES_FILES
+
+
+def _suffix(path: Path) -> str:
+    """Return the ending of a file's name in lower case, without .gz."""
+    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
 def series_of_table(

@@ -190,3 +190,41 @@ def test_options_of_tables_are_refused_for_an_array(tmp_path, fails):
     for option in ("--id", "--time", "--features", "--encoding", "--label"):
         message = fails("train", tmp_path / "a.npz", option, "a", "--out", tmp_path / "run")
         assert f"{option} is given; it is for tables, and {tmp_path / 'a.npz'} is none" in message
+
+
+def write_archive(path, series, labels):
+    """Write series and labels as the UCR archive does."""
+    names = " ".join(sorted(set(labels)))
+    rows = ["@univariate false", f"@classLabel true {names}", "@data"]
+    for steps, label in zip(series, labels, strict=True):
+        channels = [",".join(map(str, channel)) for channel in steps.T]
+        rows.append(":".join([*channels, label]))
+    path.write_text("\n".join(rows))
+
+
+@pytest.fixture(scope="session")
+def trained_on_archive(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("archive")
+    series, labels = series_and_labels(60)
+    write_archive(folder / "train.ts", series[:40], labels[:40])
+    write_archive(folder / "test.ts", series[40:], labels[40:])
+    test, out = folder / "test.ts", folder / "run"
+    assert run("train", folder / "train.ts", "--test", test, *TINY, "--out", out) == 0
+    return folder
+
+
+def test_a_file_of_the_archive_is_learned(trained_on_archive):
+    metrics = metrics_of(trained_on_archive / "run")
+    assert metrics["samples"]["test"] == 20
+    assert metrics["test"]["accuracy"] > 0.8
+
+
+def test_a_file_of_the_archive_is_predicted(trained_on_archive, prints):
+    out = prints("predict", trained_on_archive / "run", trained_on_archive / "test.ts")
+    assert len(out.splitlines()) == 20
+
+
+def test_a_column_is_refused_for_a_file_of_the_archive(trained_on_archive, capsys):
+    file = trained_on_archive / "test.ts"
+    assert run("evaluate", trained_on_archive / "run", file, "--label", "gait") != 0
+    assert f"--label is given, and {file} is no table" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.data.cells import parse_number
-from npformer.data.series import steps_of
+from npformer.data.series import is_series_file, steps_of
 from npformer.data.tables import Table, read_table
 from npformer.tasks.sources.file_kinds import (
     KINDS,
@@ -63,18 +63,24 @@ def _check_options(file: str, kind: str, given: Mapping[str, Any]) -> None:
                 f"--{name.replace('_', '-')} is given; it is for {suitable_kinds}. {file} is read "
                 f"as {KINDS[kind].words.partition(',')[0]}"
             )
-    is_array = Path(file).suffix.lower() == ".npz"
-    for name in OF_TABLES if is_array or is_generated(file) else ():
-        if name in given:
+    if not (is_series_file(file) or is_generated(file)):
+        return
+    for name in OF_TABLES:
+        if name in given and not _is_encoding_of_series(name, file):
             raise ValueError(
                 f"--{name.replace('_', '-')} is given; it is for tables, and {file} is none; "
                 "expected none"
             )
 
 
+def _is_encoding_of_series(name: str, file: str) -> bool:
+    """Return whether an option is the encoding of a file of text with series."""
+    return name == "encoding" and is_series_file(file) and Path(file).suffix.lower() != ".npz"
+
+
 def _kind(file: str, given: Mapping[str, Any]) -> tuple[str, Table | None]:
     """Return which kind a file is, and the table if it is one."""
-    if Path(file).suffix.lower() == ".npz":
+    if is_series_file(file):
         return "series", None
     if is_text_file(file):
         return "text", None

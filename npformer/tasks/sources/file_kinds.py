@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from npformer.data.pairs import PAIRS
+from npformer.data.series import is_series_file
 from npformer.data.tables import Table, table_format
 from npformer.tasks.estimators import (
     SeriesClassifier,
@@ -67,7 +68,7 @@ def is_text_file(name: str) -> bool:
 
 def is_data_file(place: Path) -> bool:
     """Return whether a file is one to train on, judging by the ending of its name."""
-    return bool(table_format(place)) or is_text_file(place.name) or place.suffix.lower() == ".npz"
+    return bool(table_format(place)) or is_text_file(place.name) or is_series_file(place)
 
 
 def parse_share(words: str) -> float | None:

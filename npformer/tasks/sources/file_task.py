@@ -20,6 +20,7 @@ from npformer.data.pairs import pairs
 from npformer.data.series import (
     SeriesData,
     check_labels_are_at,
+    is_series_file,
     read_series,
     series_of_table,
 )
@@ -191,10 +192,10 @@ class FileTask:
         return samples if len(rows) == len(table) else samples.rows(rows)
 
     def _series(self, file: str, labelled: bool) -> Part:
-        if Path(file).suffix.lower() == ".npz":
-            series = read_series(file)
+        if is_series_file(file):
+            series = read_series(file, encoding=self.encoding)
             if labelled and series.labels is None:
-                raise ValueError(f"{file} has no labels; expected an array of them, one per series")
+                raise ValueError(f"{file} has no labels; expected one for each series")
         else:
             table = read_table(file, encoding=self.encoding)
             series = self._series_of_table(table, labelled)
