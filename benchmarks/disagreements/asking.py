@@ -59,12 +59,8 @@ def call_names(library: str) -> set[str]:
 @cache
 def source_of_calls(library: str) -> dict[str, str]:
     """Return the source of each call of a script, below that of the functions that it uses."""
-    text = script_of(library).read_text("utf-8")
-    texts = [text]
-    if "import onnx_operators" in text:  # whose calls are those of several scripts
-        texts.append((LIBRARIES / "onnx_operators.py").read_text("utf-8"))
     sources = {}
-    for text in texts:
+    for text in _script_texts(script_of(library)):
         functions = {
             node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)
         }
@@ -73,6 +69,16 @@ def source_of_calls(library: str) -> dict[str, str]:
                 helpers = [it for it in _helpers(node, functions) if it != "run"]
                 sources[name] = "\n\n".join(_source(text, functions[it]) for it in (*helpers, name))
     return sources
+
+
+def _script_texts(script: Path) -> list[str]:
+    """Return the text of a script, and those of the modules beside it that it imports."""
+    texts = [script.read_text("utf-8")]
+    for name in re.findall(r"^import (\w+)", texts[0], flags=re.MULTILINE):
+        module = LIBRARIES / f"{name}.py"
+        if module.exists():  # it defines calls, too
+            texts.append(module.read_text("utf-8"))
+    return texts
 
 
 def _helpers(node: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> list[str]:

@@ -8,7 +8,15 @@ from benchmarks.disagreements.asking import source_of_calls
 from benchmarks.disagreements.parts import PARTS
 from benchmarks.disagreements.question import Part, Question
 from benchmarks.disagreements.reasons import Reason, reason_number, reasons_of
-from benchmarks.disagreements.table import UNITS, Table, differs, quantities, tolerance
+from benchmarks.disagreements.table import (
+    UNITS,
+    Table,
+    differs,
+    gradient_tolerance,
+    quantities,
+    tolerance,
+)
+from benchmarks.disagreements.without_calls import reason_without_call
 from benchmarks.results_files import ROOT, markdown
 
 PAGE = ROOT / "docs" / "disagreements.md"
@@ -28,13 +36,15 @@ each in an environment for it alone: {versions}.
 The first row of a table is npformer's value in float64 for the same inputs: they are rounded to
 float32 first, or to the dtype that the question names. A cell is **bold** if it differs by more
 than {units} units in the last place of float32, is NaN, raises an error, or has another shape; the
-number behind it leads to the reason. An empty cell means that the library has no call of its own
-for the part, or no gradient. `was` marks a cell that changed since the table was last written.
+number behind it leads to the reason. An empty cell means that the library has no such function of
+its own, or no gradient. `was` marks a cell that changed since the table was last written. The last
+column tells how near a call of the library comes to npformer, or in words why there is none.
 
 Of {n_cells} cells with a number in {n_parts} parts, {n_marked} differ. Below each table stand the
 calls that give npformer's numbers at {settings} random settings, weights carried over: to 1e-12 of
-the largest value where a library computes in float64, and to 1e-6 where it has only float32. The
-calls are those of the scripts, which ran; arrays have npformer's shapes, and `W` is (in, out).
+the largest value where a library computes in float64, and to 1e-6 where it has only float32;
+gradients, where a library gives them, to ten times that. The calls are those of the scripts, which
+ran; arrays have npformer's shapes, and `W` is (in, out).
 """
 
 
@@ -95,26 +105,26 @@ def part_text(part: Part, table: Table) -> str:
         letter = "abcdefghij"[k]
         lines.append(f"- ({letter}) {question.text}{dtype_text(question)}")
         titles += [f"{letter}: {name}" for asked, name in columns if asked.name == question.name]
-    rows = [[OURS, *(numbers(question.answers.get(name)) for question, name in columns)]]
-    libraries = sorted(
-        {
-            library
-            for row in stored["questions"].values()
-            for library in row
-            if library != "npformer"
-        }
-    )
-    for library in libraries:
+    rows = [[OURS, *(numbers(question.answers.get(name)) for question, name in columns), ""]]
+    for library in table["libraries"]:
         cells = [
             cell_text(question, name, library, stored["questions"][question.name], reasons)
             for question, name in columns
         ]
-        rows.append([library, *cells])
-    lines += ["", markdown(["", *titles], rows), ""]
+        rows.append([library, *cells, agreement_text(part, library, stored["random"])])
+    lines += ["", markdown(["", *titles, "a call agrees"], rows), ""]
     for k, reason in enumerate(reasons, start=1):
         lines.append(f"{k}. {reason_text(reason)}")
     lines += ["", calls_text(part, stored["random"])]
     return "\n".join(lines)
+
+
+def agreement_text(part: Part, library: str, random: dict[str, Any]) -> str:
+    """Return how far a call may be from npformer's numbers, or why there is no call."""
+    if library in random:
+        return f"to {tolerance(random[library]):.0e}"
+    reason = reason_without_call(library, part.name)
+    return "" if reason is None else reason.text()
 
 
 def dtype_text(question: Question) -> str:
@@ -186,7 +196,7 @@ def distance_text(distance: dict[str, Any]) -> str:
     if distance["forward"] > tolerance(distance):
         text = f"{distance['forward']:.1e} away in {distance['dtype']}"
     if "gradient" in distance:
-        text += ", gradients compared"
+        text += f", gradients within {gradient_tolerance(distance):.0e}"
     return text
 
 
@@ -196,6 +206,7 @@ def summary(table: Table) -> str:
     lines = [f"{len(PARTS)} parts, {counts['n_cells']} cells, {counts['n_marked']} marked"]
     lines += [f"no reason: {cell}" for cell in cells_without_reason(table)]
     lines += [f"no agreement: {call}" for call in calls_that_miss(table)]
+    lines += [f"neither call nor words: {pair}" for pair in pairs_without_words(table)]
     return "\n".join(lines)
 
 
@@ -225,5 +236,18 @@ def calls_that_miss(table: Table) -> list[str]:
         f"{name} {library}: {distance}"
         for name, part in table["parts"].items()
         for library, distance in part["random"].items()
-        if "error" in distance or distance["forward"] > tolerance(distance)
+        if "error" in distance
+        or distance["forward"] > tolerance(distance)
+        or distance.get("gradient", 0.0) > gradient_tolerance(distance)
+    ]
+
+
+def pairs_without_words(table: Table) -> list[str]:
+    """Return the pairs of part and library, as part library, with neither a call nor a reason."""
+    return [
+        f"{part.name} {library}"
+        for part in PARTS
+        for library in table["libraries"]
+        if library not in table["parts"][part.name]["random"]
+        and reason_without_call(library, part.name) is None
     ]

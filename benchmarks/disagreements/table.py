@@ -117,6 +117,11 @@ def tolerance(distance: dict[str, Any]) -> float:
     return TOLERANCES.get(distance["dtype"], FLOAT32_TOLERANCE)
 
 
+def gradient_tolerance(distance: dict[str, Any]) -> float:
+    """Return how far a call's gradients may be from npformer's: they sum more rounding errors."""
+    return 10.0 * tolerance(distance)
+
+
 def differs(cell: dict[str, Any], expected: dict[str, Any], name: str) -> bool:
     """Return whether an answer differs from npformer's by more than rounding."""
     if "error" in cell or name not in expected:  # npformer has no answer if it refuses

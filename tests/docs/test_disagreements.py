@@ -4,13 +4,19 @@ import numpy as np
 import pytest
 
 from benchmarks.disagreements import asking
-from benchmarks.disagreements.asking import ask_library, library_names, packages
+from benchmarks.disagreements.asking import (
+    ask_library,
+    call_names,
+    library_names,
+    packages,
+)
 from benchmarks.disagreements.page import (
     PAGE,
     calls_that_miss,
     cells_without_reason,
     count_cells,
     page_text,
+    pairs_without_words,
 )
 from benchmarks.disagreements.parts import PARTS
 from benchmarks.disagreements.reasons import evaluate, reason_number, reasons_of
@@ -22,6 +28,7 @@ from benchmarks.disagreements.table import (
     table_text,
     update_table,
 )
+from benchmarks.disagreements.without_calls import ALL, WithoutCall, all_reasons
 
 TABLE = stored_table()
 
@@ -62,6 +69,45 @@ def test_each_call_gives_npformers_numbers_at_ten_random_settings():
         it["settings"] for part in TABLE["parts"].values() for it in part["random"].values()
     ]
     assert set(settings) == {10}
+
+
+def test_each_library_has_a_call_or_words_for_each_part():
+    assert pairs_without_words(TABLE) == []
+
+
+@pytest.mark.parametrize("without_call", all_reasons(), ids=lambda it: it.words)
+def test_a_library_without_a_call_has_no_agreement(without_call):
+    agreements = {
+        (library, part) for part, stored in TABLE["parts"].items() for library in stored["random"]
+    }
+    assert {pair for pair in named_pairs(without_call) if pair in agreements} == set()
+    known_pairs = {(library, part) for library in library_names() for part in TABLE["parts"]}
+    assert named_pairs(without_call) <= known_pairs
+
+
+@pytest.mark.parametrize(
+    "without_call", [it for it in all_reasons() if it.call_of], ids=lambda it: it.words
+)
+def test_the_call_to_use_instead_agrees(without_call):
+    for _, part in named_pairs(without_call):
+        assert without_call.call_of in TABLE["parts"][part]["random"]
+
+
+def named_pairs(without_call: WithoutCall):
+    """Return the pairs of library and part that are named, not those that "*" stands for."""
+    return {
+        (library, part)
+        for library in without_call.libraries
+        for part in without_call.parts
+        if ALL not in (library, part)
+    }
+
+
+@pytest.mark.parametrize(("part", "question"), QUESTIONS)
+def test_each_library_with_a_call_for_a_question_has_a_cell(part, question):
+    callers = {name for name in library_names() if question.call in call_names(name)}
+    row = TABLE["parts"][part.name]["questions"][question.name]
+    assert row.keys() - {"npformer"} == callers
 
 
 def test_each_cell_that_differs_has_a_reason():

@@ -51,6 +51,11 @@ def rms_norm(x, gamma, eps):
 
 
 @call
+def max_pooling(x):
+    return jax.vmap(lambda sample: eqx.nn.MaxPool1d(x.shape[1])(sample.T)[:, 0])(x)
+
+
+@call
 def multihead_shape(d_model, n_heads):
     return eqx.nn.MultiheadAttention(n_heads, d_model, key=KEY).query_proj.weight.shape
 
@@ -130,6 +135,13 @@ def conv1d(x, W, padding):
     )
     layer = eqx.tree_at(lambda it: it.weight, layer, W.transpose(2, 1, 0))
     return jax.vmap(lambda sample: layer(sample.T).T)(x)
+
+
+@call
+def mean_pooling(x, mask):
+    length = x.shape[1]
+    means = jax.vmap(lambda sample: eqx.nn.AvgPool1d(length)(sample.T)[:, 0])(x * mask[..., None])
+    return means * length / jnp.maximum(mask.sum(1, keepdims=True), 1)
 
 
 @call

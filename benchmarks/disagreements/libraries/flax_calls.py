@@ -52,6 +52,31 @@ def rms_norm(x, gamma, eps):
 
 
 @call
+def gelu(x, approximate):
+    return nnx.gelu(x, approximate=approximate == "tanh")
+
+
+@call
+def silu(x):
+    return nnx.silu(x)
+
+
+@call
+def relu(x):
+    return nnx.relu(x)
+
+
+@call
+def softmax(x, axis):
+    return nnx.softmax(x, axis=axis)
+
+
+@call
+def max_pooling(x):
+    return nnx.max_pool(x, (x.shape[1],))[:, 0]
+
+
+@call
 def attention_default(query, key, value, mask):
     query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
     if mask.dtype == bool:
@@ -82,6 +107,16 @@ def causal_attention(query, key, value, begin):
     query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
     # It computes float64 arrays in float32.
     y = nnx.dot_product_attention(query, key, value, mask=mask).astype("float32")
+    return jnp.swapaxes(y, 1, 2)
+
+
+@call
+def grouped_attention(query, key, value):
+    times = query.shape[1] // key.shape[1]
+    key, value = jnp.repeat(key, times, axis=1), jnp.repeat(value, times, axis=1)
+    query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
+    # It computes float64 arrays in float32.
+    y = nnx.dot_product_attention(query, key, value).astype("float32")
     return jnp.swapaxes(y, 1, 2)
 
 
@@ -141,6 +176,18 @@ def conv1d(x, W, padding):
     )
     layer.kernel.value = W
     return layer(x)
+
+
+@call
+def gated(x, W_gate, W_up, W_down):
+    return (nnx.silu(x @ W_gate) * (x @ W_up)) @ W_down
+
+
+@call
+def mean_pooling(x, mask):
+    length = x.shape[1]
+    means = nnx.avg_pool(x * mask[..., None], (length,))[:, 0]
+    return means * length / jnp.maximum(mask.sum(1, keepdims=True), 1)
 
 
 @call

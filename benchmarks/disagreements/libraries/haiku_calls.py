@@ -62,6 +62,12 @@ def rms_norm(x, gamma, eps):
 
 
 @call
+def max_pooling(x):
+    length = x.shape[1]
+    return hk.max_pool(x, (1, length, 1), (1, length, 1), "VALID")[:, 0]
+
+
+@call
 def multihead_shape(d_model, n_heads):
     def function(x):
         return hk.MultiHeadAttention(
@@ -112,6 +118,14 @@ def conv1d(x, W, padding):
         return hk.Conv1D(d_out, kernel, padding=padding.upper(), with_bias=False)(x)
 
     return apply(function, {"conv1_d": {"w": W}}, x)
+
+
+@call
+def mean_pooling(x, mask):
+    length = x.shape[1]
+    window = (1, length, 1)
+    means = hk.avg_pool(x * mask[..., None], window, window, "VALID")[:, 0]
+    return means * length / jnp.maximum(mask.sum(1, keepdims=True), 1)
 
 
 @call

@@ -7,6 +7,7 @@
 import jax
 import jax.numpy as jnp
 from calls import Library, call, main
+from jax.example_libraries import optimizers
 
 jax.config.update("jax_enable_x64", True)
 
@@ -137,6 +138,41 @@ def grouped_attention(query, key, value):
 
 
 @call
+def multihead(x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, n_heads):
+    def heads_of(W, b):
+        return jnp.swapaxes((x @ W + b).reshape(*x.shape[:2], n_heads, -1), 1, 2)
+
+    query, key, value = (
+        heads_of(W_query, b_query),
+        heads_of(W_key, b_key),
+        heads_of(W_value, b_value),
+    )
+    heads = jax.nn.softmax(query @ key.mT / query.shape[-1] ** 0.5) @ value
+    return jnp.swapaxes(heads, 1, 2).reshape(x.shape) @ W_output + b_output
+
+
+@call
+def rotary(x, positions, theta, layout):
+    d_head = x.shape[-1]
+    angles = positions[:, None] * theta ** (-jnp.arange(0, d_head, 2) / d_head)
+    cosines, sines = jnp.cos(angles), jnp.sin(angles)
+    if layout == "halves":
+        a, b = jnp.split(x, 2, axis=-1)
+    else:
+        a, b = x[..., ::2], x[..., 1::2]
+    turned = [a * cosines - b * sines, b * cosines + a * sines]
+    if layout == "halves":
+        return jnp.concatenate(turned, axis=-1)
+    return jnp.stack(turned, axis=-1).reshape(x.shape)
+
+
+@call
+def sinusoids(length, d_model, position):
+    angles = position * 10000.0 ** (-jnp.arange(0, d_model, 2) / d_model)
+    return jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1).ravel()
+
+
+@call
 def embedding(ids, table):
     return table[ids]
 
@@ -179,8 +215,58 @@ def mean_pooling(x, mask):
 
 
 @call
+def cross_entropy(logits, labels, class_weights, label_smoothing):
+    q = jax.nn.one_hot(labels, logits.shape[-1], dtype=logits.dtype)  # 0 for -1
+    smooth = q * (1 - label_smoothing) + label_smoothing / logits.shape[-1]
+    losses = -jnp.sum(class_weights * smooth * jax.nn.log_softmax(logits), axis=-1)
+    return jnp.where(labels >= 0, losses, 0).sum() / (class_weights * q).sum()
+
+
+@call
+def binary_cross_entropy(logits, targets):
+    return jnp.mean(jax.nn.softplus(logits) - targets * logits)
+
+
+@call
 def squared_error(prediction, target):
     return jnp.mean((prediction - target) ** 2)
+
+
+def steps(optimizer, theta, gradients):
+    init, update, get_params = optimizer
+    state = init(theta)
+    for step, gradient in enumerate(gradients):
+        state = update(step, gradient, state)
+    return get_params(state)
+
+
+@call
+def adam(theta, gradients, lr, betas, eps):
+    return steps(optimizers.adam(lr, *betas, eps), theta, gradients)
+
+
+@call
+def adamw(theta, gradients, lr, betas, eps, weight_decay):
+    init, update, get_params = optimizers.adam(lr, *betas, eps)
+    state = init(jnp.zeros_like(theta))
+    for step, gradient in enumerate(gradients):
+        before = get_params(state)
+        state = update(step, gradient, state)
+        theta = (1 - lr * weight_decay) * theta + (get_params(state) - before)
+    return theta
+
+
+@call
+def sgd(theta, gradients, lrs, momentum, nesterov):
+    rates = jnp.array(lrs)
+    optimizer_of = optimizers.nesterov if nesterov else optimizers.momentum
+    return steps(optimizer_of(lambda step: rates[step], momentum), theta, gradients)
+
+
+@call
+def clip(a, b, max_norm):
+    norm = optimizers.l2_norm([a, b])
+    return jnp.concatenate([a, b]) * jnp.minimum(max_norm / (norm + 1e-6), 1.0)
 
 
 @call

@@ -144,6 +144,28 @@ def rotary(x, positions, theta, layout):
     return run("RotaryEmbedding", [x, cosines, sines], opset=23, interleaved=interleaved)
 
 
+def heads_of(x, W, b, n_heads):
+    y = linear(x, W, b).reshape(*x.shape[:2], n_heads, -1)
+    return np.ascontiguousarray(y.swapaxes(1, 2))
+
+
+@call
+def multihead(x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, n_heads):
+    query = heads_of(x, W_query, b_query, n_heads)
+    key = heads_of(x, W_key, b_key, n_heads)
+    value = heads_of(x, W_value, b_value, n_heads)
+    heads = run("Attention", [query, key, value], opset=23)
+    merged = np.ascontiguousarray(heads.swapaxes(1, 2)).reshape(x.shape)
+    return linear(merged, W_output.astype(merged.dtype), b_output.astype(merged.dtype))
+
+
+@call
+def sinusoids(length, d_model, position):
+    angles = position * 10000.0 ** (-np.arange(0, d_model, 2) / d_model)
+    angles = angles.astype("float32")  # which all runtimes have
+    return np.stack([run("Sin", [angles]), run("Cos", [angles])], axis=-1).ravel()
+
+
 @call
 def embedding(ids, table):
     return run("Gather", [table, ids])
@@ -171,67 +193,19 @@ def conv1d(x, W, padding):
 
 
 @call
+def gated(x, W_gate, W_up, W_down):
+    return run("MatMul", [silu(run("MatMul", [x, W_gate])) * run("MatMul", [x, W_up]), W_down])
+
+
+@call
+def mean_pooling(x, mask):
+    weights = mask[..., None].astype(x.dtype)
+    total = run("ReduceSum", [x * weights, int64(1)], keepdims=0)
+    count = run("ReduceSum", [weights, int64(1)], keepdims=0)
+    return run("Div", [total, run("Max", [count, np.ones_like(count)])])
+
+
+@call
 def average_of_windows(x):
     pooled = run("AveragePool", [x[None, None]], kernel_shape=[3], pads=[1, 1])
     return pooled[0, 0]
-
-
-@call
-def cross_entropy_default(logits, labels):
-    return run("SoftmaxCrossEntropyLoss", [logits, labels], ignore_index=-1)
-
-
-@call
-def cross_entropy_weighted(logits, labels, class_weights):
-    return run("SoftmaxCrossEntropyLoss", [logits, labels, class_weights])
-
-
-@call
-def mean(x):
-    return run("ReduceMean", [x], keepdims=0)
-
-
-@call
-def mean_variance_normalization(x):
-    return run("MeanVarianceNormalization", [x], axes=[1])
-
-
-@call
-def group_normalization(x):
-    ones = np.ones(x.shape[1], x.dtype)
-    return run("GroupNormalization", [x, ones, 0 * ones], opset=21, num_groups=1)
-
-
-@call
-def top_k(x):
-    return run("TopK", [x, int64(1)], n_outputs=2)
-
-
-@call
-def rounded(x):
-    return run("Round", [x])
-
-
-@call
-def clip_of_nan(x):
-    return run("Clip", [x, np.array(0, x.dtype), np.array(1, x.dtype)])
-
-
-@call
-def reduce_log_sum_exp(x):
-    return run("ReduceLogSumExp", [x])
-
-
-@call
-def softplus(x):
-    return run("Softplus", [x])
-
-
-@call
-def mod_of_negative(a, b):
-    return run("Mod", [a, b])
-
-
-@call
-def maximum_of_nan(a, b):
-    return run("Max", [a, b])

@@ -5,6 +5,7 @@
 """Answers of onnxruntime, on the CPU."""
 
 import onnx_operators
+import onnx_reductions  # noqa: F401 - its calls
 import onnxruntime
 from calls import Library, main
 from onnx_graph import feeds_of, model_of, to_single

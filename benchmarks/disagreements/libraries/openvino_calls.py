@@ -5,6 +5,7 @@
 """Answers of OpenVINO on the CPU, for ONNX graphs."""
 
 import onnx_operators
+import onnx_reductions  # noqa: F401 - its calls
 import openvino
 from calls import Library, main
 from onnx_graph import feeds_of, model_of

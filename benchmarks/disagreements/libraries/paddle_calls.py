@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import paddle
+import paddle_training  # noqa: F401 - its calls
 from calls import Library, call, main
 from paddle import nn
 from paddle.nn import functional as F
@@ -31,6 +32,11 @@ def layer_norm_default(x):
 @call
 def layer_norm(x, gamma, beta, eps):
     return F.layer_norm(x, gamma.shape, gamma, beta, eps)
+
+
+@call
+def rms_norm(x, gamma, eps):
+    return gamma * x * (x.square().mean(-1, keepdim=True) + eps).rsqrt()
 
 
 @call
@@ -95,8 +101,77 @@ def place_of_largest(x):
 
 
 @call
+def attention(query, key, value, mask):
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    weights = F.softmax(paddle.where(mask, scores, paddle.full_like(scores, -1e30)))
+    seen = mask.any(axis=-1, keepdim=True).astype(query.dtype)
+    return weights @ value * seen
+
+
+@call
+def causal_attention(query, key, value, begin):
+    queries = begin + paddle.arange(query.shape[-2])
+    mask = queries.unsqueeze(-1) >= paddle.arange(key.shape[-2])
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    return F.softmax(paddle.where(mask, scores, paddle.full_like(scores, -1e30))) @ value
+
+
+@call
+def grouped_attention(query, key, value):
+    times = query.shape[1] // key.shape[1]
+    key, value = (x.repeat_interleave(times, axis=1) for x in (key, value))
+    return F.softmax(query @ key.mT / query.shape[-1] ** 0.5) @ value
+
+
+@call
+def multihead(x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, n_heads):
+    layer = nn.MultiHeadAttention(x.shape[-1], n_heads).to(dtype=x.dtype)
+    maps = [
+        (layer.q_proj, W_query, b_query),
+        (layer.k_proj, W_key, b_key),
+        (layer.v_proj, W_value, b_value),
+        (layer.out_proj, W_output, b_output),
+    ]
+    for linear_map, W, b in maps:
+        linear_map.weight.set_value(W)
+        linear_map.bias.set_value(b)
+    return layer(x)
+
+
+@call
+def rotary(x, positions, theta, layout):
+    d_head = x.shape[-1]
+    rates = theta ** (-paddle.arange(0, d_head, 2, dtype=x.dtype) / d_head)
+    angles = positions.astype(x.dtype).unsqueeze(-1) * rates
+    cosines, sines = angles.cos(), angles.sin()
+    if layout == "halves":
+        a, b = x.chunk(2, axis=-1)
+    else:
+        a, b = x[..., ::2], x[..., 1::2]
+    turned = [a * cosines - b * sines, b * cosines + a * sines]
+    if layout == "halves":
+        return paddle.concat(turned, axis=-1)
+    return paddle.stack(turned, axis=-1).reshape(x.shape)
+
+
+@call
+def sinusoids(length, d_model, position):
+    rates = 10000.0 ** (-paddle.arange(0, d_model, 2, dtype="float64") / d_model)
+    angles = position * rates
+    return paddle.stack([angles.sin(), angles.cos()], axis=-1).flatten()
+
+
+@call
 def embedding(ids, table):
     return F.embedding(ids, table)
+
+
+@call
+def conv1d(x, W, padding):
+    kernel = W.shape[0]
+    around = [(kernel - 1) // 2, kernel // 2] if padding == "same" else [0, 0]
+    padded = F.pad(x.transpose([0, 2, 1]), around)
+    return F.conv1d(padded, W.transpose([2, 1, 0])).transpose([0, 2, 1])
 
 
 @call
@@ -143,89 +218,6 @@ def spread_of_linear():
 @call
 def spread_of_embedding():
     return round(float(nn.Embedding(1000, 50).weight.std()), 2)
-
-
-@call
-def cross_entropy_default(logits, labels):
-    return F.cross_entropy(logits, labels, ignore_index=-1)
-
-
-@call
-def cross_entropy_weighted(logits, labels, class_weights):
-    return F.cross_entropy(logits, labels, weight=class_weights)
-
-
-@call
-def cross_entropy_smoothed(logits, labels, label_smoothing):
-    return F.cross_entropy(logits, labels, label_smoothing=label_smoothing)
-
-
-@call
-def cross_entropy(logits, labels, class_weights, label_smoothing):
-    # Its own mean counts ignored labels.
-    q = F.one_hot(labels.clip(min=0), logits.shape[-1]).astype(logits.dtype)
-    q = q * (labels >= 0).unsqueeze(-1).astype(logits.dtype)
-    smooth = q * (1 - label_smoothing) + label_smoothing / logits.shape[-1]
-    losses = -(class_weights * smooth * F.log_softmax(logits)).sum(-1)
-    return (losses * (labels >= 0).astype(logits.dtype)).sum() / (class_weights * q).sum()
-
-
-@call
-def binary_cross_entropy(logits, targets):
-    return F.binary_cross_entropy_with_logits(logits, targets)
-
-
-@call
-def binary_cross_entropy_of_probability(p, targets):
-    return F.binary_cross_entropy(p, targets)
-
-
-@call
-def squared_error_default(prediction, target):
-    return F.mse_loss(prediction, target)
-
-
-@call
-def squared_error(prediction, target):
-    return F.mse_loss(prediction, target)
-
-
-def steps(optimizer, theta, gradients):
-    theta.stop_gradient = False
-    for gradient in gradients:
-        (theta * gradient).sum().backward()
-        optimizer.step()
-        optimizer.clear_grad()
-    return theta
-
-
-@call
-def adam_default(theta, gradients, lr):
-    theta.stop_gradient = False
-    return steps(paddle.optimizer.Adam(lr, parameters=[theta]), theta, gradients)
-
-
-@call
-def adam(theta, gradients, lr, betas, eps):
-    theta.stop_gradient = False
-    return steps(paddle.optimizer.Adam(lr, *betas, eps, parameters=[theta]), theta, gradients)
-
-
-@call
-def adamw_default(theta, gradients, lr):
-    theta.stop_gradient = False
-    return steps(paddle.optimizer.AdamW(lr, parameters=[theta]), theta, gradients)
-
-
-@call
-def adamw(theta, gradients, lr, betas, eps, weight_decay):
-    theta.stop_gradient = False
-    optimizer = paddle.optimizer.Adam(lr, *betas, eps, parameters=[theta])
-    for gradient in gradients:
-        # AdamW rounds this factor to float32.
-        theta.set_value(theta.detach() * (1 - lr * weight_decay))
-        steps(optimizer, theta, [gradient])
-    return theta
 
 
 @call

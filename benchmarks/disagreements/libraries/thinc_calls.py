@@ -4,12 +4,16 @@
 # ///
 """Thinc's answers."""
 
+import math
+
 import numpy as np
 from calls import Library, call, forward_only, main
 from thinc.api import (
     Adam,
     CategoricalCrossentropy,
     Dropout,
+    Embed,
+    L2Distance,
     LayerNorm,
     Linear,
     NumpyOps,
@@ -42,6 +46,17 @@ def layer_norm_default(x):
     layer = LayerNorm(x.shape[-1])
     layer.initialize()
     return layer.predict(x)
+
+
+@call
+@forward_only
+def layer_norm(x, gamma, beta, eps):
+    layer = LayerNorm(x.shape[-1])
+    layer.initialize()
+    layer.set_param("G", gamma)
+    layer.set_param("b", beta)
+    scale = (1e-8 / eps) ** 0.5  # its own eps is 1e-8
+    return layer.predict(scale * x.reshape(-1, x.shape[-1])).reshape(x.shape)
 
 
 @call
@@ -89,6 +104,49 @@ def softmax(x, axis):
 
 
 @call
+@forward_only
+def max_pooling(x):
+    batch, length, d_model = x.shape
+    rows = x.astype("float32").reshape(-1, d_model)  # it has no other
+    return OPS.reduce_max(rows, np.full(batch, length, "int32"))[0]
+
+
+@call
+@forward_only
+def mean_pooling(x, mask):
+    rows = np.concatenate([x[mask], np.zeros((1, x.shape[-1]))])  # it refuses to take none
+    lengths = np.append(mask.sum(1), 1)
+    return OPS.reduce_mean(rows.astype("float32"), lengths.astype("int32"))[:-1]
+
+
+@call
+def sinusoids_default(length, d_model, position):
+    return OPS.position_encode(length, d_model)[position]
+
+
+@call
+def sinusoids(length, d_model, position):
+    return OPS.position_encode(length, d_model, period=100)[position]  # its angles square it
+
+
+@call
+@forward_only
+def embedding(ids, table):
+    layer = Embed(table.shape[1], len(table))
+    layer.initialize()
+    layer.set_param("E", table)
+    return layer.predict(ids.ravel()).reshape(*ids.shape, -1)
+
+
+@call
+@forward_only
+def gated(x, W_gate, W_up, W_down):
+    rows = x.reshape(-1, x.shape[-1])
+    y = OPS.gemm(OPS.swish(OPS.gemm(rows, W_gate)) * OPS.gemm(rows, W_up), W_down)
+    return y.reshape(x.shape)
+
+
+@call
 def largest_after_dropout(rate):
     layer = Dropout(rate)
     y, _ = layer(np.ones((1, 1000), "float32"), is_train=True)
@@ -120,6 +178,28 @@ def cross_entropy_default(logits, labels):
     return loss(OPS.softmax(logits), labels)[1]
 
 
+@call
+@forward_only
+def cross_entropy(logits, labels, class_weights, label_smoothing):
+    # CategoricalCrossentropy gives the sum of the squared gradient.
+    q = (np.arange(logits.shape[-1]) == labels[:, None]) * 1.0  # no class is -1
+    smooth = q * (1 - label_smoothing) + label_smoothing / logits.shape[-1]
+    losses = -(class_weights * smooth * np.log(OPS.softmax(logits))).sum(-1)
+    return (losses * (labels >= 0)).sum() / (class_weights * q).sum()
+
+
+@call
+@forward_only
+def binary_cross_entropy_of_probability(p, targets):
+    return OPS.logloss(targets, p).mean()
+
+
+@call
+@forward_only
+def squared_error(prediction, target):
+    return L2Distance(normalize=False).get_loss(prediction, target) / prediction.size
+
+
 def steps(optimizer, theta, gradients):
     for gradient in gradients:
         theta, _ = optimizer((0, "theta"), theta, gradient.copy())
@@ -131,24 +211,17 @@ def adam_default(theta, gradients, lr):
     return steps(Adam(lr, grad_clip=0.0, L2=0.0), theta, gradients)
 
 
-@call
-def adam(theta, gradients, lr, betas, eps):
+def adam_with(lr, betas, eps):
     def eps_of_step(schedule, step, **options):  # it stands before v's correction
         return eps * (1 - betas[1] ** (step + 1)) ** 0.5
 
-    optimizer = Adam(
-        lr,
-        beta1=betas[0],
-        beta2=betas[1],
-        eps=Schedule("eps", eps_of_step),
-        grad_clip=0.0,
-        L2=0.0,
-    )
-    theta, gradients = theta.astype("float32"), gradients.astype("float32")  # it has no other
-    for gradient in gradients:
-        theta, _ = optimizer((0, "theta"), theta, gradient.copy())
-        optimizer.step_schedules()
-    return theta
+    schedule = Schedule("eps", eps_of_step)
+    return Adam(lr, beta1=betas[0], beta2=betas[1], eps=schedule, grad_clip=0.0, L2=0.0)
+
+
+@call
+def adam(theta, gradients, lr, betas, eps):
+    return adamw(theta, gradients, lr, betas, eps, 0.0)
 
 
 @call
@@ -157,8 +230,38 @@ def adamw_default(theta, gradients, lr):
 
 
 @call
+def adamw(theta, gradients, lr, betas, eps, weight_decay):
+    optimizer = adam_with(lr, betas, eps)
+    theta, gradients = theta.astype("float32"), gradients.astype("float32")  # it has no other
+    for gradient in gradients:
+        theta *= 1 - lr * weight_decay  # its own decay comes after the step
+        theta, _ = optimizer((0, "theta"), theta, gradient.copy())
+        optimizer.step_schedules()
+    return theta
+
+
+@call
 def clip_default(a, b, max_norm):
     return np.concatenate([OPS.clip_gradient(gradient, max_norm) for gradient in (a, b)])
+
+
+@call
+def clip(a, b, max_norm):
+    gradient = np.concatenate([a, b])  # it clips each array alone
+    norm = np.linalg.norm(gradient)
+    return OPS.clip_gradient(gradient, max_norm * norm / (norm + 1e-6))
+
+
+@call
+def cosine(total, warmup, n_steps):
+    def factor(schedule, step, **options):  # thinc counts steps from 0
+        if step + 1 <= warmup:
+            return (step + 1) / warmup
+        progress = min((step + 1 - warmup) / (total - warmup), 1.0)
+        return 0.5 * (1.0 + math.cos(math.pi * progress))
+
+    schedule = Schedule("cosine", factor)
+    return np.array([schedule(step) for step in range(n_steps)])
 
 
 def array(values, dtype):

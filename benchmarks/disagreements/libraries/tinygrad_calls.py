@@ -10,6 +10,7 @@ os.environ["DEV"] = "PYTHON"
 import math
 
 import numpy as np
+import tinygrad_training  # noqa: F401 - its calls
 from calls import Library, call, main
 from tinygrad import Context, Tensor, dtypes, nn
 
@@ -146,6 +147,43 @@ def grouped_attention(query, key, value):
 
 
 @call
+def multihead(x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, n_heads):
+    def heads_of(W, b):
+        return x.linear(W, b).reshape(*x.shape[:2], n_heads, -1).transpose(1, 2)
+
+    query, key, value = (
+        heads_of(W_query, b_query),
+        heads_of(W_key, b_key),
+        heads_of(W_value, b_value),
+    )
+    heads = (query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(-1) @ value
+    return heads.transpose(1, 2).reshape(x.shape).linear(W_output, b_output)
+
+
+@call
+def rotary(x, positions, theta, layout):
+    d_head = x.shape[-1]
+    rates = theta ** (-Tensor.arange(0, d_head, 2).cast(x.dtype) / d_head)
+    angles = positions.cast(x.dtype).unsqueeze(-1) * rates
+    cosines, sines = angles.cos(), angles.sin()
+    if layout == "halves":
+        a, b = x.chunk(2, dim=-1)
+    else:
+        a, b = x[..., ::2], x[..., 1::2]
+    turned = [a * cosines - b * sines, b * cosines + a * sines]
+    if layout == "halves":
+        return turned[0].cat(turned[1], dim=-1)
+    return turned[0].stack(turned[1], dim=-1).reshape(x.shape)
+
+
+@call
+def sinusoids(length, d_model, position):
+    features = Tensor(list(range(0, d_model, 2)), dtype=dtypes.float64)
+    angles = position * 10000.0 ** (-features / d_model)
+    return angles.sin().stack(angles.cos(), dim=-1).flatten()
+
+
+@call
 def embedding(ids, table):
     return table[ids]
 
@@ -191,81 +229,6 @@ def largest_after_dropout(rate):
 def smallest_after_dropout(rate):
     with Context(TRAINING=1):
         return np.fmin.reduce(Tensor.full((1000,), math.nan).dropout(rate).numpy())
-
-
-@call
-def cross_entropy_default(logits, labels):
-    return logits.sparse_categorical_crossentropy(labels, ignore_index=-1)
-
-
-@call
-def cross_entropy_smoothed(logits, labels, label_smoothing):
-    return logits.sparse_categorical_crossentropy(labels, label_smoothing=label_smoothing)
-
-
-@call
-def cross_entropy(logits, labels, class_weights, label_smoothing):
-    q = labels.unsqueeze(-1) == Tensor.arange(logits.shape[-1])  # no class is -1
-    q = q.cast(logits.dtype)
-    smooth = q * (1 - label_smoothing) + label_smoothing / logits.shape[-1]
-    losses = -(class_weights * smooth * logits.log_softmax()).sum(-1)
-    return (labels >= 0).where(losses, 0).sum() / (class_weights * q).sum()
-
-
-@call
-def binary_cross_entropy(logits, targets):
-    return logits.binary_crossentropy_logits(targets)
-
-
-@call
-def binary_cross_entropy_of_probability(p, targets):
-    return p.binary_crossentropy(targets)
-
-
-@call
-def squared_error(prediction, target):
-    return (prediction - target).square().mean()
-
-
-def steps(optimizer, theta, gradients):
-    with Context(TRAINING=1):
-        for gradient in gradients.numpy():
-            theta.grad = Tensor(gradient, dtype=theta.dtype)
-            optimizer.step()
-    return theta
-
-
-@call
-def adam_default(theta, gradients, lr):
-    return steps(nn.optim.Adam([theta], lr=lr), theta, gradients)
-
-
-@call
-def adam(theta, gradients, lr, betas, eps):
-    theta = theta.float()  # the optimizer's own numbers are float32
-    return steps(nn.optim.Adam([theta], lr, *betas, eps), theta, gradients)
-
-
-@call
-def adamw_default(theta, gradients, lr):
-    return steps(nn.optim.AdamW([theta], lr=lr), theta, gradients)
-
-
-@call
-def adamw(theta, gradients, lr, betas, eps, weight_decay):
-    theta = theta.float()  # the optimizer's own numbers are float32
-    return steps(nn.optim.AdamW([theta], lr, *betas, eps, weight_decay), theta, gradients)
-
-
-@call
-def sgd_default(theta, gradients, lrs, momentum, nesterov):
-    optimizer = nn.optim.SGD([theta], lr=1.0, momentum=momentum, nesterov=nesterov)
-    with Context(TRAINING=1):
-        for lr, gradient in zip(lrs, gradients.numpy(), strict=True):
-            optimizer.lr.assign(Tensor([lr], dtype=optimizer.lr.dtype)).realize()
-            theta.grad = Tensor(gradient, dtype=theta.dtype)
-            optimizer.step()
-    return theta
 
 
 @call

@@ -4,16 +4,22 @@
 # ///
 """Answers of transformers: parts of its models."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import torch
 from calls import Library, call, main
-from transformers import LlamaConfig, get_cosine_schedule_with_warmup
+from torch.func import functional_call
+from transformers import CLIPVisionConfig, LlamaConfig, get_cosine_schedule_with_warmup
 from transformers.activations import ACT2FN
+from transformers.models.clip.modeling_clip import CLIPAttention
 from transformers.models.cohere.modeling_cohere import apply_rotary_pos_emb as turn_neighbours
 from transformers.models.llama.modeling_llama import (
+    LlamaMLP,
     LlamaRMSNorm,
     LlamaRotaryEmbedding,
     apply_rotary_pos_emb,
+    eager_attention_forward,
     repeat_kv,
 )
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
@@ -23,7 +29,7 @@ from transformers.pytorch_utils import Conv1D
 @call
 def linear(x, W, b):
     layer = Conv1D(*W.shape[::-1])
-    return torch.func.functional_call(layer, {"weight": W, "bias": b}, (x,))
+    return functional_call(layer, {"weight": W, "bias": b}, (x,))
 
 
 @call
@@ -39,9 +45,7 @@ def rms_norm_default(x):
 @call
 def rms_norm(x, gamma, eps):
     # LlamaRMSNorm computes float64 arrays in float32.
-    return torch.func.functional_call(
-        LlamaRMSNorm(len(gamma), eps), {"weight": gamma}, (x,)
-    ).float()
+    return functional_call(LlamaRMSNorm(len(gamma), eps), {"weight": gamma}, (x,)).float()
 
 
 @call
@@ -57,6 +61,62 @@ def gelu(x, approximate):
 @call
 def silu(x):
     return ACT2FN["silu"](x)
+
+
+@call
+def relu(x):
+    return ACT2FN["relu"](x)
+
+
+def attention_of(query, key, value, mask):
+    bias = torch.zeros(mask.shape).masked_fill(~mask, -1e30)
+    layer = SimpleNamespace(num_key_value_groups=1, training=False)
+    y, _ = eager_attention_forward(layer, query, key, value, bias, query.shape[-1] ** -0.5)
+    return y.transpose(1, 2).float()  # its softmax computes float64 arrays in float32
+
+
+@call
+def attention(query, key, value, mask):
+    y = attention_of(query, key, value, mask)
+    return y.masked_fill(~mask.any(-1, keepdim=True), 0)
+
+
+@call
+def causal_attention(query, key, value, begin):
+    queries = begin + torch.arange(query.shape[-2])
+    mask = queries[:, None] >= torch.arange(key.shape[-2])
+    return attention_of(query, key, value, mask)
+
+
+@call
+def multihead(x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, n_heads):
+    config = CLIPVisionConfig(hidden_size=x.shape[-1], num_attention_heads=n_heads)
+    config._attn_implementation = "eager"
+    weights = {
+        "q_proj.weight": W_query.T,
+        "q_proj.bias": b_query,
+        "k_proj.weight": W_key.T,
+        "k_proj.bias": b_key,
+        "v_proj.weight": W_value.T,
+        "v_proj.bias": b_value,
+        "out_proj.weight": W_output.T,
+        "out_proj.bias": b_output,
+    }
+    y, _ = functional_call(CLIPAttention(config).eval(), weights, (x,))
+    return y.float()  # its softmax computes float64 arrays in float32
+
+
+@call
+def gated(x, W_gate, W_up, W_down):
+    config = LlamaConfig(
+        hidden_size=len(W_gate), intermediate_size=len(W_down), num_attention_heads=1
+    )
+    weights = {
+        "gate_proj.weight": W_gate.T,
+        "up_proj.weight": W_up.T,
+        "down_proj.weight": W_down.T,
+    }
+    return functional_call(LlamaMLP(config), weights, (x,))
 
 
 @call

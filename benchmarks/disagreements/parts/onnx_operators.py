@@ -2,13 +2,39 @@
 
 import numpy as np
 
-from benchmarks.disagreements.question import Part, ask, constant
+from benchmarks.disagreements.question import Part, Question, ask, constant, draw_questions
 
 
 def group_norm(arrays, settings, dy):
     x = arrays["x"]
     centred = x - x.mean()
     return {"y": centred / np.sqrt((centred**2).mean() + 1e-5)}
+
+
+def operators(arrays, settings, dy):
+    """Return what the operators of the questions give for a table of numbers, side by side."""
+    x, low, high = arrays["x"], settings["low"], settings["high"]
+    centred = x - x.mean(axis=1, keepdims=True)
+    variance = (centred**2).mean(axis=1, keepdims=True)
+    results = [
+        centred / np.sqrt(variance),
+        centred / np.sqrt(variance + 1e-5),
+        x.argmax(axis=1),
+        np.round(x),
+        np.clip(x, low, high),
+        np.logaddexp.reduce(x, axis=1),
+        np.logaddexp(0.0, x),
+        np.round(x) % settings["divisor"],
+        np.maximum(x, low),
+    ]
+    return {"y": np.concatenate([np.ravel(result) for result in results])}
+
+
+def draw_operators(rng: np.random.Generator) -> Question:
+    x = rng.normal(scale=4.0, size=(rng.integers(1, 6), rng.integers(2, 6)))
+    low, high = sorted(rng.normal(size=2).astype("float32").tolist())
+    settings = {"low": low, "high": high, "divisor": int(rng.integers(1, 6))}
+    return ask(operators, "operators", arrays={"x": x}, settings=settings)
 
 
 PARTS = [
@@ -89,5 +115,6 @@ PARTS = [
                 arrays={"a": [np.nan], "b": [1.0]},
             ),
         ),
+        draw_questions(draw_operators, seed=71),
     ),
 ]

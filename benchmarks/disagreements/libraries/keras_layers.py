@@ -1,16 +1,8 @@
-# /// script
-# requires-python = ">=3.11"
-# dependencies = ["keras==3.15.1", "torch==2.13.0", "numpy==2.4.6"]
-# ///
-"""Keras' answers, on its backend for PyTorch."""
+"""Keras' layers and operations, for the scripts of all its backends."""
 
-import os
-
-os.environ["KERAS_BACKEND"] = "torch"
 import keras
 import numpy as np
-import torch
-from calls import Library, call, forward_only, main
+from calls import call
 from keras import layers, ops
 
 dtype_of = keras.backend.standardize_dtype
@@ -186,6 +178,29 @@ def multihead(x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_o
 
 
 @call
+def rotary(x, positions, theta, layout):
+    d_head = x.shape[-1]
+    rates = theta ** (-ops.arange(0, d_head, 2, dtype=dtype_of(x.dtype)) / d_head)
+    angles = ops.cast(positions, dtype_of(x.dtype))[:, None] * rates
+    cosines, sines = ops.cos(angles), ops.sin(angles)
+    if layout == "halves":
+        a, b = ops.split(x, 2, axis=-1)
+    else:
+        a, b = x[..., ::2], x[..., 1::2]
+    turned = [a * cosines - b * sines, b * cosines + a * sines]
+    if layout == "halves":
+        return ops.concatenate(turned, axis=-1)
+    return ops.reshape(ops.stack(turned, axis=-1), x.shape)
+
+
+@call
+def sinusoids(length, d_model, position):
+    rates = 10000.0 ** (-ops.arange(0, d_model, 2, dtype="float64") / d_model)
+    angles = position * rates
+    return ops.reshape(ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1), [-1])
+
+
+@call
 def embedding(ids, table):
     layer = layers.Embedding(*table.shape, dtype=dtype_of(table.dtype))
     layer.build(ids.shape)
@@ -264,155 +279,6 @@ def spread_of_embedding():
 
 
 @call
-def cross_entropy_default(logits, labels):
-    loss = keras.losses.SparseCategoricalCrossentropy(
-        from_logits=True, ignore_class=-1, dtype=dtype_of(logits.dtype)
-    )
-    return loss(labels, logits)
-
-
-@call
-def cross_entropy_weighted(logits, labels, class_weights):
-    # As `fit(class_weight=...)` does: a weight for each sample.
-    loss = keras.losses.SparseCategoricalCrossentropy(
-        from_logits=True, dtype=dtype_of(logits.dtype)
-    )
-    return loss(labels, logits, sample_weight=class_weights[labels])
-
-
-@call
-def cross_entropy_smoothed(logits, labels, label_smoothing):
-    loss = keras.losses.CategoricalCrossentropy(
-        from_logits=True, label_smoothing=label_smoothing, dtype=dtype_of(logits.dtype)
-    )
-    return loss(ops.one_hot(labels, logits.shape[-1]), logits)
-
-
-@call
-def cross_entropy(logits, labels, class_weights, label_smoothing):
-    q = ops.one_hot(labels, logits.shape[-1], dtype=dtype_of(logits.dtype))  # 0 for -1
-    smooth = q * (1 - label_smoothing) + label_smoothing / logits.shape[-1]
-    losses = -ops.sum(class_weights * smooth * ops.log_softmax(logits), axis=-1)
-    counts = ops.sum(class_weights * q, axis=-1)
-    return ops.sum(ops.where(labels >= 0, losses, 0)) / ops.sum(counts)
-
-
-@call
-def binary_cross_entropy(logits, targets):
-    loss = keras.losses.BinaryCrossentropy(from_logits=True, dtype=dtype_of(logits.dtype))
-    return loss(targets, logits)
-
-
-@call
-def binary_cross_entropy_of_probability(p, targets):
-    return keras.losses.BinaryCrossentropy()(targets, p)
-
-
-@call
-def squared_error_default(prediction, target):
-    return keras.losses.MeanSquaredError()(target, prediction)
-
-
-@call
-def squared_error(prediction, target):
-    return keras.losses.MeanSquaredError(dtype=dtype_of(prediction.dtype))(target, prediction)
-
-
-def steps(optimizer, theta, gradients):
-    variable = keras.Variable(theta, dtype=dtype_of(theta.dtype))
-    optimizer.build([variable])
-    for gradient in gradients:
-        optimizer.apply([gradient])
-    return variable.value
-
-
-@call
-@forward_only
-def adam_default(theta, gradients, lr):
-    return steps(keras.optimizers.Adam(lr), theta, gradients)
-
-
-@call
-def adam(theta, gradients, lr, betas, eps):
-    optimizer = keras.optimizers.Adam(lr, *betas)
-    variable = keras.Variable(theta, dtype=dtype_of(theta.dtype))
-    optimizer.build([variable])
-    for step, gradient in enumerate(gradients, start=1):
-        optimizer.epsilon = eps * (1 - betas[1] ** step) ** 0.5  # it stands before v's correction
-        optimizer.apply([gradient])
-    return variable.value
-
-
-@call
-def adamw_default(theta, gradients, lr):
-    return steps(keras.optimizers.AdamW(lr), theta, gradients)
-
-
-@call
-def adamw(theta, gradients, lr, betas, eps, weight_decay):
-    optimizer = keras.optimizers.AdamW(lr, weight_decay, *betas)
-    variable = keras.Variable(theta, dtype=dtype_of(theta.dtype))
-    optimizer.build([variable])
-    for step, gradient in enumerate(gradients, start=1):
-        optimizer.epsilon = eps * (1 - betas[1] ** step) ** 0.5  # it stands before v's correction
-        optimizer.apply([gradient])
-    return variable.value
-
-
-@call
-def sgd_default(theta, gradients, lrs, momentum, nesterov):
-    optimizer = keras.optimizers.SGD(1.0, momentum=momentum, nesterov=nesterov)
-    variable = keras.Variable(theta, dtype=dtype_of(theta.dtype))
-    optimizer.build([variable])
-    for lr, gradient in zip(lrs, gradients, strict=True):
-        optimizer.learning_rate = lr
-        optimizer.apply([gradient])
-    return variable.value
-
-
-@call
-def sgd(theta, gradients, lrs, momentum, nesterov):
-    optimizer = keras.optimizers.SGD(lrs[0], momentum=momentum, nesterov=nesterov)
-    variable = keras.Variable(theta, dtype=dtype_of(theta.dtype))
-    optimizer.build([variable])
-    last = lrs[0]
-    for lr, gradient in zip(lrs, gradients, strict=True):
-        velocity = optimizer.momentums[0]
-        velocity.assign(velocity * (lr / last))  # which holds the rate
-        optimizer.learning_rate = last = lr
-        optimizer.apply([gradient])
-    return variable.value
-
-
-@call
-def clip_default(a, b, max_norm):
-    clipped = keras.optimizers.SGD(global_clipnorm=max_norm)._clip_gradients([a, b])
-    return ops.concatenate(clipped)
-
-
-@call
-def clip(a, b, max_norm):
-    norm = ops.sqrt(ops.sum(a * a) + ops.sum(b * b))
-    return ops.concatenate([a, b]) * ops.minimum(max_norm / (norm + 1e-6), 1.0)
-
-
-@call
-def cosine_default(total, warmup, n_steps):
-    schedule = keras.optimizers.schedules.CosineDecay(
-        0.0, total - warmup, warmup_target=1.0, warmup_steps=warmup
-    )
-    return [float(schedule(step)) for step in range(n_steps)]
-
-
-@call
-def cosine(total, warmup, n_steps):
-    schedule = keras.optimizers.schedules.CosineDecay(
-        0.0, total - warmup, warmup_target=1.0, warmup_steps=warmup
-    )
-    return np.array([schedule(step) for step in range(1, n_steps + 1)])
-
-
-@call
 def fourier(x):
     return ops.fft2((x, ops.zeros_like(x)))[0]
 
@@ -451,23 +317,3 @@ def sum_of_ones(n):
 @call
 def median(x):
     return ops.median(x)
-
-
-def array(values, dtype):
-    # Layers and losses compute float64 arrays in float32.
-    return torch.tensor(values, dtype=getattr(torch, dtype.replace("64", "32")) if dtype else None)
-
-
-def to_numpy(y):
-    return ops.convert_to_numpy(y) if isinstance(y, torch.Tensor) else y
-
-
-def gradients(function, arrays, names, dy):
-    for name in names:
-        arrays[name].requires_grad_()
-    y = function(**arrays)
-    y.backward(dy)
-    return y, {name: arrays[name].grad for name in names}
-
-
-main(Library(array, to_numpy, gradients))
