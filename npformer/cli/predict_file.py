@@ -16,9 +16,10 @@ import numpy as np
 
 from npformer.cli import common
 from npformer.cli.trained import Trained, refuse_options_of_tables
-from npformer.data.tables import SUFFIXES, table_format
+from npformer.data.tables import SUFFIXES, is_fasttext_file, table_format
 from npformer.tasks.estimators import Classifier, TextClassifier, TextFiller, TextTranslator
 from npformer.tasks.estimators.filling import fill
+from npformer.tasks.sources.file_kinds import is_text_file
 from npformer.tasks.sources.file_task import Part
 from npformer.training.inspection.trace_table import align_columns
 from npformer.training.storage.outputs import is_stream, write_output
@@ -32,6 +33,9 @@ PREDICTED, PROBABILITY = "predicted", "probability"
 
 MOST_SHOWN = 1000
 """Characters of an answer on one line."""
+
+LONGEST_NAME = 255
+"""Characters of the name of a file; of longer words the system may not even answer."""
 
 FILES = {".txt", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pdf", ".html", ".xml"}
 """Endings of the names of files that no command reads."""
@@ -223,11 +227,14 @@ def describe_sample(part: Part, i: int) -> str:
 
 
 def table_in(words: list[str]) -> str | None:
-    """Return the table that words name; None for texts, even one that ends like a table's name."""
+    """Return the table or the file of text that words name; None for texts.
+
+    A text may end like a table's name.
+    """
     for word in words:
         if not word or any(c.isspace() for c in word):
             continue
-        if word == "-" or table_format(Path(word)) is not None:
+        if word == "-" or table_format(Path(word)) is not None or _is_file_of_lines(word):
             if len(words) > 1:
                 raise ValueError(
                     f"{word} is a table, and there is more; expected one table, or texts, not both"
@@ -240,6 +247,13 @@ def table_in(words: list[str]) -> str | None:
                 "is the text, put it into a table"
             )
     return None
+
+
+def _is_file_of_lines(word: str) -> bool:
+    """Return whether a word is the name of a file with a text, perhaps with its label, a line."""
+    path = Path(word)
+    is_short = len(word) < LONGEST_NAME
+    return is_short and path.is_file() and (is_text_file(word) or is_fasttext_file(path))
 
 
 def _table(options: argparse.Namespace, columns: Columns, new: Columns) -> bytes:

@@ -16,7 +16,7 @@ from npformer.cli.model_settings import options_typed
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks
 from npformer.data.series import is_series_file
-from npformer.data.tables import read_table
+from npformer.data.tables import is_fasttext_file, read_table
 from npformer.data.text_file import display_name
 from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.estimators import Estimator
@@ -25,7 +25,7 @@ from npformer.tasks.sources.data_warnings import doubt_known
 from npformer.tasks.sources.file_kinds import KINDS, choose_column, is_data_file
 from npformer.tasks.sources.file_task import FileTask, Part
 from npformer.tasks.sources.recipes import RECIPES, Recipe
-from npformer.tasks.sources.text_lines import has_lines
+from npformer.tasks.sources.text_lines import has_lines, read_lines
 from npformer.training.storage.drawn import Drawn
 from npformer.training.storage.model_file import CheckpointError
 from npformer.training.storage.models import checkpoint_name, load, read_notes
@@ -170,7 +170,10 @@ class Trained:
         )
         settings |= options_typed(options, ("skip_empty", "id", "time", "label", "features"))
         roles = [*KINDS[kind].columns]
-        if not roles or (kind == "unlabelled" and has_lines(file)):
+        if not labelled and self._holds_lines(file, options):
+            lines = read_lines(file, encoding=settings["encoding"])
+            return Part(lines, columns={roles[0]: lines})
+        if not roles or (kind == "unlabelled" and self._holds_lines(file, options)):
             return replace(known, **settings).read(file, labelled=labelled)
         table = read_table(file, encoding=settings["encoding"])
         for role in roles if labelled else roles[:1]:
@@ -183,13 +186,26 @@ class Trained:
         """Check that options of tables are given for a table only, and for one of this kind."""
         of_kind = KINDS[self.kind].options
         refuse_options_of_tables(options, f"the model takes {KINDS[self.kind].words}", of_kind)
-        if self.kind == "unlabelled" and has_lines(file):
-            refuse_options_of_tables(options, f"{file} is no table", ["encoding"])
+        if self._holds_lines(file, options):
+            refuse_options_of_tables(
+                options, f"{display_name(file)} has a text in each line", ["encoding"]
+            )
         if is_series_file(file):
             is_text = Path(file).suffix.lower() != ".npz"
             refuse_options_of_tables(
                 options, f"{file} is no table", ["encoding"] if is_text else []
             )
+
+    def _holds_lines(self, file: str, options: argparse.Namespace) -> bool:
+        """Return whether each line of a file is a text, or a source to translate."""
+        roles = [*KINDS[self.kind].columns]
+        if not roles or is_fasttext_file(Path(file)):
+            return False
+        if file == "-" and getattr(options, roles[0], None) is not None:
+            return False  # who names a column has a table
+        column_of_training = getattr(self.task(), roles[0], "")
+        columns = [column_of_training, *KINDS[self.kind].columns[roles[0]]]
+        return has_lines(file, columns, options.encoding or "utf-8")
 
     def held_out(self, options: argparse.Namespace) -> Part:
         """Return the samples of the file that is given, or else the test part of the training."""

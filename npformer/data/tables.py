@@ -1,9 +1,11 @@
-"""Table: columns of text from a CSV, TSV, JSON lines or Parquet file."""
+"""Table: columns of text from a CSV, TSV, JSON lines or Parquet file, or from fastText's lines."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 from npformer.core import a_type, checks
 from npformer.core.support.wording import did_you_mean
 from npformer.data.csv_table import read_csv_table
+from npformer.data.fasttext_table import has_fasttext_labels, read_fasttext_table
 from npformer.data.formats import check_format, check_is_no_page
 from npformer.data.headings import columns_named, distinct_names
 from npformer.data.json_table import read_json_table
@@ -26,6 +29,9 @@ SUFFIXES = {
 
 ARCHIVES = (".zip", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
 """Suffixes of archives and compressed files, which are not read."""
+
+BEGINNING = 1000
+"""Bytes that show whether a file begins with one of fastText's labels."""
 
 
 @dataclass
@@ -160,7 +166,8 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
         CSV with a heading (comma, semicolon, tab or | between fields), TSV, JSON (an object in each
         line, a list of objects, or a list for each column), each also with ``.gz``; or Parquet,
         with pyarrow. "-" is CSV or JSON from standard input. Without a heading, rows of numbers are
-        series: a value for each step, and perhaps a label before or after them.
+        series: a value for each step, and perhaps a label before or after them. A file with
+        another ending, or "-", may be in fastText's format: its columns are "label" and "text".
     encoding : str
         Of text files. UTF-8 and UTF-16 are also recognized by a byte order mark.
 
@@ -176,19 +183,38 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     if format == "parquet":
         check_file(path)
         return _read_parquet(path)
-    if format is None and not path.is_dir():
+    is_fasttext = is_fasttext_file(path)
+    if format is None and not is_fasttext and not path.is_dir():
         raise ValueError(
-            f"{path} ends in {path.suffix!r}; expected {', '.join(SUFFIXES)}, also with .gz"
-            f"{_conversion_hint(path)}"
+            f"{path} ends in {path.suffix!r}; expected {', '.join(SUFFIXES)}, also with .gz, or "
+            f"lines that begin with one of fastText's labels, __label__{_conversion_hint(path)}"
         )
     text = decode_file(path, encoding)
+    shown_path = Path(display_name(path))
+    if is_fasttext or (is_stdin and has_fasttext_labels(text)):
+        return Table(shown_path, *read_fasttext_table(text))
     if is_stdin and text.lstrip().startswith(("[", "{")):
         format = "json"
-    shown_path = Path(display_name(path))
     check_is_no_page(str(shown_path), text)
     if format == "json":
         return Table(shown_path, *read_json_table(shown_path, text))
     return Table(shown_path, *read_csv_table(shown_path, text))
+
+
+def is_fasttext_file(path: Path) -> bool:
+    """Return whether a file begins with one of fastText's labels; its ending is that of no table.
+
+    fastText's own files end in .txt, .train or .valid.
+    """
+    if table_format(path) is not None or not path.is_file():
+        return False
+    opener = gzip.open if path.suffix.lower() == ".gz" else open
+    try:
+        with opener(path, "rb") as file:
+            beginning = file.read(BEGINNING)
+    except (OSError, EOFError, zlib.error):
+        return False  # whoever reads it says why it cannot be read
+    return has_fasttext_labels(beginning.decode("utf-8-sig", "replace"))
 
 
 def _conversion_hint(path: Path) -> str:

@@ -415,7 +415,7 @@ def test_wrong_files_are_explained(tmp_path, monkeypatch, fails, words, problem)
         ("predict a --out none/x.csv", "--out none/x.csv is in a folder that does not exist"),
         ("evaluate a.csv", "labels have 'sport' (2 of 2), which training never saw"),
         ("evaluate gap.csv", "1 of 2 labels are empty, the first is in line 3"),
-        ("predict notes.txt", "is the name of a file or folder, not a table"),
+        ("predict notes.rtf", "is the name of a file or folder, not a table"),
         ("predict .", "is the name of a file or folder, not a table"),
         ("predict not_there.xlsx", "In Excel: save as CSV UTF-8"),
         ("predict a.csv text", "expected one table, or texts, not both"),
@@ -428,7 +428,7 @@ def test_wrong_calls_of_a_trained_model(
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.csv", ["a", "b"], ["sport", "sport"], "review", "stars")
     write(tmp_path / "gap.csv", ["a", "b"], ["food", ""], "review", "stars")
-    (tmp_path / "notes.txt").write_text("soup")
+    (tmp_path / "notes.rtf").write_text("soup")
     command, *rest = words.split()
     assert problem in fails(command, trained_on_texts, *rest)
 
@@ -528,3 +528,88 @@ def test_options_of_tables_without_a_table_are_refused(table, trained_on_texts, 
 def test_what_is_wrong_with_a_place_is_said_before_any_work(trained_on_texts, tmp_path, fails):
     nowhere = tmp_path / "none" / "a.html"
     assert "in a folder that does not exist" in fails("look", trained_on_texts, "--out", nowhere)
+
+
+def as_lines(texts, labels):
+    """Return texts with labels in fastText's format."""
+    pairs = zip(texts, labels, strict=True)
+    return "".join(f"__label__{label} {text}\n" for text, label in pairs)
+
+
+@pytest.fixture
+def standard_input(monkeypatch):
+    """Let standard input hold some words."""
+
+    def put(words):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(words.encode())))
+
+    return put
+
+
+@pytest.fixture(scope="session")
+def trained_on_fasttext_lines(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lines")
+    texts, labels = texts_and_labels(200)
+    (folder / "reviews.train.txt").write_text(as_lines(texts[:160], labels[:160]))
+    (folder / "reviews.valid").write_text(as_lines(texts[160:], labels[160:]))
+    train, test, out = folder / "reviews.train.txt", folder / "reviews.valid", folder / "run"
+    assert run("train", train, "--test", test, "--keep-repeated", *TINY, "--out", out) == 0
+    return folder
+
+
+def test_labels_of_fasttext_are_learned(trained_on_fasttext_lines):
+    classifier = nf.load(trained_on_fasttext_lines / "run" / "model.safetensors")
+    assert classifier.classes_.tolist() == ["food", "weather"]
+    assert metrics_of(trained_on_fasttext_lines / "run")["test"]["accuracy"] > 0.9
+
+
+def test_fasttext_s_lines_are_measured(trained_on_fasttext_lines, prints):
+    folder = trained_on_fasttext_lines
+    out = prints("evaluate", folder / "run", folder / "reviews.valid")
+    assert "accuracy" in out
+
+
+def test_labels_of_fasttext_are_no_words_to_predict_from(trained_on_fasttext_lines, prints):
+    folder = trained_on_fasttext_lines
+    out = prints("predict", folder / "run", folder / "reviews.valid")
+    assert len(out.splitlines()) == 40
+    assert "__label__" not in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "the soup was warm\nrain, again\n\n",
+        "Good, warm\nBad, cold\n",
+        'a "quote that is never closed\nand so on\n',
+        "soup\n",
+    ],
+    ids=["lines", "a comma in each", "an open quotation mark", "one word"],
+)
+def test_plain_lines_on_standard_input_are_texts(trained_on_texts, prints, standard_input, words):
+    standard_input(words)
+    out = prints("predict", trained_on_texts, "-")
+    expected = [line for line in words.split("\n") if line]
+    assert [line.split(maxsplit=2)[2] for line in out.splitlines()] == expected
+
+
+def test_a_table_on_standard_input_is_no_text(trained_on_texts, fails, standard_input):
+    standard_input("comment,site\ngood soup,a\nrain,b\n")
+    assert "which column of standard input holds the texts" in fails(
+        "predict", trained_on_texts, "-"
+    )
+
+
+def test_the_lines_of_a_file_are_texts_to_predict(trained_on_texts, prints, tmp_path):
+    (tmp_path / "new.txt").write_text("the soup was warm\nrain again\n")
+    out = prints("predict", trained_on_texts, tmp_path / "new.txt")
+    assert [line.split(maxsplit=2)[2] for line in out.splitlines()] == [
+        "the soup was warm",
+        "rain again",
+    ]
+
+
+def test_a_column_is_refused_for_a_file_with_a_text_a_line(trained_on_texts, fails, tmp_path):
+    (tmp_path / "new.txt").write_text("the soup was warm\n")
+    message = fails("predict", trained_on_texts, tmp_path / "new.txt", "--text", "review")
+    assert "new.txt has a text in each line; expected none" in message

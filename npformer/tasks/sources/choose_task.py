@@ -8,7 +8,7 @@ from typing import Any
 
 from npformer.data.cells import parse_number
 from npformer.data.series import is_series_file, steps_of
-from npformer.data.tables import Table, read_table
+from npformer.data.tables import Table, is_fasttext_file, read_table
 from npformer.tasks.sources.file_kinds import (
     KINDS,
     OPTIONS,
@@ -82,7 +82,7 @@ def _kind(file: str, given: Mapping[str, Any]) -> tuple[str, Table | None]:
     """Return which kind a file is, and the table if it is one."""
     if is_series_file(file):
         return "series", None
-    if is_text_file(file):
+    if is_text_file(file) and not is_fasttext_file(Path(file)):
         return "text", None
     if is_generated(file):
         return "pairs", None
@@ -122,8 +122,9 @@ def _holds_pairs(table: Table, given: Mapping[str, Any]) -> bool:
 
 def _table_of_texts(file: str, given: Mapping[str, Any]) -> Table | None:
     """Return the table that texts without labels are in; None for a file with a text a line."""
-    if not has_lines(file):
-        return read_table(file, encoding=given.get("encoding", "utf-8"))
+    encoding = given.get("encoding", "utf-8")
+    if (file == "-" and "text" in given) or not has_lines(file, USUAL["text"], encoding):
+        return read_table(file, encoding=encoding)
     for name in ("text", "skip_empty"):
         if given.get(name):
             raise ValueError(

@@ -164,7 +164,7 @@ class FileTask:
         """Return the samples of a file, with their labels if `labelled`."""
         if self.kind == "text":
             return Part(read_text(file, encoding=self.encoding))
-        if self.kind == "unlabelled" and has_lines(file):
+        if self.kind == "unlabelled" and has_lines(file, [self.text or "text"], self.encoding):
             return Part(read_lines(file, encoding=self.encoding))
         if self.kind == "pairs" and is_generated(file):
             return Part(*pairs(file, GENERATED, self.seed))
