@@ -30,10 +30,11 @@ from npformer.core.dispatch import faster
 from npformer.core.inputs import check_inputs, inputs_of_arrays, within
 from npformer.proof.blind_spots import coinciding_sizes
 from npformer.proof.comparison import Comparison, Settings
-from npformer.proof.foreign.check import check_foreign
+from npformer.proof.foreign.check import check_derivative, check_foreign
 from npformer.proof.foreign.libraries import library_of
+from npformer.proof.foreign.readings import is_derivative_pair
 from npformer.proof.naming import numbers_of
-from npformer.proof.pairs import GENERATORS, has_backward, pair_problem
+from npformer.proof.pairs import GENERATORS, has_backward, pair_of, pair_problem
 from npformer.proof.problem import Problem, layer_problem
 from npformer.proof.report import (
     COMPLEX_TOLERANCE,
@@ -163,10 +164,13 @@ def gradcheck(
         report = _check_layer(target, inputs, mask, types, training, settings)
     else:
         options = _without_none({"mask": mask, "types": types}) | options
-        if has_backward(target) and not library_of(target, inputs):
-            report = _check_pair(target, inputs, options, wrt, settings)
-        else:
+        if not has_backward(target) or library_of(target, inputs):
             report = check_foreign(target, inputs, options, params, wrt, settings)
+        elif is_derivative_pair(*pair_of(target)):
+            pair = pair_of(target)
+            report = check_derivative(pair, inputs, options, params, wrt, settings)
+        else:
+            report = _check_pair(target, inputs, options, wrt, settings)
     if not report.passed:
         raise GradcheckError(report)
     return report

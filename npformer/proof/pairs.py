@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import describe
+from npformer.proof.pair_names import backward_names
 from npformer.proof.problem import (
     Convert,
     Problem,
@@ -65,7 +66,7 @@ def pair_problem(
     the backward pass is called as backward(dy, ...) with the arguments of the forward pass or its
     output that its signature names.
     """
-    forward_pass, backward_pass = _pair_of(target)
+    forward_pass, backward_pass = pair_of(target)
     call = Call(forward_pass, inputs, options)
     values, floats = copy_arrays(call.values.items(), convert, other_ids)
     wrt = floats if wrt is None else _check_names(wrt, floats, name_of(forward_pass))
@@ -260,7 +261,7 @@ def has_backward(target: Any) -> bool:
     return callable(target) and backward_beside(target) is not None
 
 
-def _pair_of(target: Any) -> tuple[Any, Any]:
+def pair_of(target: Any) -> tuple[Any, Any]:
     """Return the two functions; a single function has its backward pass in the same module."""
     if isinstance(target, tuple) and len(target) == 2 and all(map(callable, target)):
         return target
@@ -280,15 +281,11 @@ def _pair_of(target: Any) -> tuple[Any, Any]:
 
 
 def backward_beside(forward: Any) -> Any:
-    """Return the backward function in the module of a forward function, or None.
-
-    That of ``f`` or ``f_forward`` is called ``f_backward``, that of ``forward_f`` ``backward_f``.
-    """
+    """Return the backward function in the module of a forward function, or None."""
     module = sys.modules.get(getattr(forward, "__module__", None) or "")
-    name = name_of(forward)
-    for backward_name in (f"{name}_backward", name.replace("forward", "backward")):
-        backward = getattr(module, backward_name, None)
-        if backward_name != name and callable(backward):
+    for name in backward_names(name_of(forward)):
+        backward = getattr(module, name, None)
+        if callable(backward):
             return backward
     return None
 

@@ -4,6 +4,7 @@ import inspect
 from typing import Any
 
 from npformer.proof.foreign.gradient_names import plain
+from npformer.proof.foreign.readings import Reading
 from npformer.proof.pairs import OUTPUT_NAMES, name_of
 
 LEARNING_RATES = ("lr", "learningrate", "eta", "alpha", "stepsize", "rate", "learnrate")
@@ -23,8 +24,9 @@ class NO_EXTRA:
 class BackwardCall:
     """How the backward pass of an object is called, by its signature."""
 
-    def __init__(self, backward: Any, forward_names: list[str]) -> None:
+    def __init__(self, backward: Any, forward_names: list[str], reading: Reading) -> None:
         self.name = name_of(backward)
+        self.takes_output = reading.takes_output
         self.forward_names = {plain(name): name for name in forward_names}
         try:
             parameters = list(inspect.signature(backward).parameters.values())
@@ -32,6 +34,10 @@ class BackwardCall:
             parameters = [inspect.Parameter("dy", inspect.Parameter.POSITIONAL_ONLY)]
         variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         self.parameters = [p for p in parameters if p.kind not in variable]
+        self.in_order: dict[str, str] = {}  # of parameters that are arguments of the forward pass
+        if reading.takes_arguments:
+            in_order = zip(self.parameters, forward_names, strict=False)
+            self.in_order = {p.name: name for p, name in in_order if _is_required(p)}
         takes_any = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
         self.dy_name = self._find_dy()
         if takes_any and not self.parameters:
@@ -50,6 +56,10 @@ class BackwardCall:
 
     def _kind_of(self, name: str) -> str:
         """Return what a parameter takes: "rate", "cache", "argument", "output" or ""."""
+        if self.takes_output:
+            return "output"
+        if name in self.in_order:
+            return "argument"
         name = plain(name)
         if name in LEARNING_RATES:
             return "rate"
@@ -119,9 +129,14 @@ class BackwardCall:
         if kind == "rate":
             return LEARNING_RATE
         if kind == "argument":
-            return values[self.forward_names[plain(parameter.name)]]
+            name = self.in_order.get(parameter.name)
+            return values[name or self.forward_names[plain(parameter.name)]]
         if kind == "output":
             return y
         if extra is NO_EXTRA:
             raise KeyError(parameter.name)
         return extra
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    return parameter.default is inspect.Parameter.empty

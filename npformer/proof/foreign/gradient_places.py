@@ -24,6 +24,7 @@ from npformer.proof.foreign.gradient_names import (
     match_gradients,
 )
 from npformer.proof.foreign.stateful import BackwardRun, StatefulObject, copy_object
+from npformer.proof.pair_names import looks_like_target
 from npformer.proof.rules import move
 
 RETURNED = "return"
@@ -118,13 +119,32 @@ def _find_inputs(
     values = {name: obj.call.values[name] for name in floats}
     by_key = {place: array for place, array in returned.items() if place.endswith("']")}
     places = match_gradients(values, by_key)
-    nameless = [name for name in floats if name not in places]
+    nameless = sorted((name for name in floats if name not in places), key=looks_like_target)
     in_order = [place for place in returned if place not in by_key]
     for name, place in zip(nameless, in_order, strict=False):
         if len(floats) == 1 or returned[place].shape == values[name].shape:
             places[name] = place
-    rest = {name: value for name, value in values.items() if name not in places}
-    return places | match_gradients(rest, changed_arrays(run.instance, run.before))
+    rest = {name: values[name] for name in nameless if name not in places}
+    return places | _find_kept_inputs(rest, run, places)
+
+
+def _find_kept_inputs(
+    values: Mapping[str, np.ndarray], run: BackwardRun, returned: Mapping[str, str]
+) -> dict[str, str]:
+    """Return where an object keeps the gradients of inputs that were not returned.
+
+    The first input may be called otherwise: ``dinputs`` of a loss is that of its predictions.
+    """
+    written = changed_arrays(run.instance, run.before)
+    places = match_gradients(values, written)
+    first_name = next(iter(values), None)
+    if returned or first_name is None or first_name in places:
+        return places
+    inputs = {"inputs": values[first_name]}
+    by_synonym = match_gradients(inputs, written, taken=places.values())
+    if by_synonym:
+        places[first_name] = by_synonym["inputs"]
+    return places
 
 
 def _find_parameters(

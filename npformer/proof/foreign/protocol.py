@@ -4,6 +4,8 @@ None of this makes a derivative wrong. It matters to whoever calls the passes in
 as two forward passes before their backward passes.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from npformer.proof.foreign.arrays_inside import all_paths, changed_arrays
@@ -156,6 +158,7 @@ def _keeps_reference(
     """Whether changing the inputs after the forward pass changes the gradients."""
     values = copy_arrays_of(obj.call.values)
     run = obj.forward(copy_object(obj.base), values)
+    run = replace(run, values=copy_arrays_of(values))  # what the backward pass is given again
     for value in values.values():
         if _is_float(value):
             value += move(value)

@@ -8,22 +8,10 @@ import numpy as np
 
 from npformer.proof.foreign.arrays_inside import all_paths, convert_to_float64
 from npformer.proof.foreign.backward_arguments import NO_EXTRA, BackwardCall
-from npformer.proof.foreign.pass_names import (
-    BACKWARD_NAMES,
-    FORWARD_NAMES,
-    OUTPUT_ATTRIBUTES,
-)
+from npformer.proof.foreign.pass_names import OUTPUT_ATTRIBUTES
+from npformer.proof.foreign.readings import Reading
 from npformer.proof.foreign.repeatable import repeatable_draws
 from npformer.proof.pairs import Call, copy_generators
-
-
-def method_names(obj: Any) -> tuple[str, str] | None:
-    """Return the names of the forward and the backward pass of an object, or None."""
-    forward = next((n for n in FORWARD_NAMES if callable(getattr(obj, n, None))), None)
-    backward = next((n for n in BACKWARD_NAMES if callable(getattr(obj, n, None))), None)
-    if forward is None or backward is None:
-        return None
-    return forward, backward
 
 
 @dataclass
@@ -50,24 +38,24 @@ class StatefulObject:
     """An object with a forward and a backward pass, and the arguments of its forward pass."""
 
     obj: Any
+    reading: Reading
     inputs: tuple[Any, ...]
     options: dict[str, Any]
     seed: int = 0
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        names = method_names(self.obj)
-        if names is None:
-            raise TypeError(f"{type(self.obj).__name__} has no forward and backward pass")
-        self.forward_name, self.backward_name = names
-        self.title = type(self.obj).__name__
+        self.forward_name = self.reading.forward_name
+        self.backward_name = self.reading.backward_name
+        self.title = getattr(self.obj, "title", type(self.obj).__name__)
+        self.notes += filter(None, [self.reading.note])
         self.base = copy_object(self.obj)
         converted = convert_to_float64(self.base)
         if converted:
             self.notes.append(f"checked on a copy with {', '.join(converted)} in float64")
         self.call = Call(getattr(self.base, self.forward_name), self.inputs, self.options)
         backward = getattr(self.base, self.backward_name)
-        self.backward_call = BackwardCall(backward, list(self.call.values))
+        self.backward_call = BackwardCall(backward, list(self.call.values), self.reading)
 
     def forward(self, instance: Any, values: dict[str, Any]) -> ForwardRun:
         """Run the forward pass of this very instance."""
@@ -75,6 +63,8 @@ class StatefulObject:
         with repeatable_draws(self.seed):
             result = self.call.run(copy_generators(values), function)
         y, extra = self._split(instance, result)
+        if self.reading.of_mean:
+            y = np.mean(y)
         return ForwardRun(instance, values, y, extra)
 
     def _split(self, instance: Any, result: Any) -> tuple[Any, Any]:
@@ -104,8 +94,13 @@ class StatefulObject:
         """Run the backward pass of the very instance that ran the forward pass."""
         before = {path: array.copy() for path, array in all_paths(run.instance).items()}
         function = getattr(run.instance, self.backward_name)
+        values = dict(run.values)
+        if self.reading.takes_kept_output:
+            values[next(iter(values))] = self._output_attribute(run.instance)
         with repeatable_draws(self.seed + 1):
-            returned = self.backward_call.run(function, dy, run.values, run.y, run.extra)
+            returned = self.backward_call.run(function, dy, values, run.y, run.extra)
+        if isinstance(returned, np.ndarray) and returned.dtype.kind in "biu":  # such as x > 0
+            returned = returned.astype(np.float64)
         return BackwardRun(run.instance, before, returned)
 
 

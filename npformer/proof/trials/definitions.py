@@ -9,24 +9,12 @@ from typing import Any
 
 from npformer.core import Layer
 from npformer.proof.foreign.libraries import library_of
-from npformer.proof.foreign.stateful import method_names
+from npformer.proof.foreign.readings import method_names
 from npformer.proof.foreign.value_and_gradient import loss_method
+from npformer.proof.pair_names import backward_names
 
 LOSS = re.compile(r"loss|cost|entropy|mse|criterion|objective|value_and_grad", re.IGNORECASE)
 """Names of functions that may return (loss, gradient)."""
-
-BACKWARD_FORMS: tuple[tuple[str, str], ...] = (
-    (r"(?P<stem>.+)_forward", "{stem}_backward"),
-    (r"forward_(?P<stem>.+)", "backward_{stem}"),
-    (r"(?P<stem>.+)_fwd", "{stem}_bwd"),
-    (r"(?P<stem>.+)_fw", "{stem}_bw"),
-    (r"forward", "backward"),
-    (r"(?P<stem>.+)", "{stem}_backward"),
-    (r"(?P<stem>.+)", "{stem}_grad"),
-    (r"(?P<stem>.+)", "d_{stem}"),
-    (r"(?P<stem>.+)", "backward_{stem}"),
-)
-"""Names of a forward function, and what its backward function is called."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +53,8 @@ def _pairs_among(
 ) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield (name of a forward function, (itself, name of its backward function))."""
     for name in functions:
-        for pattern, form in BACKWARD_FORMS:
-            match = re.fullmatch(pattern, name)
-            backward = "" if match is None else form.format(**match.groupdict())
-            if backward in functions and backward != name:
+        for backward in backward_names(name):
+            if backward in functions:
                 yield name, (name, backward)
                 break
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from npformer.core import Layer
 from npformer.proof.foreign.libraries import library_of
-from npformer.proof.foreign.stateful import method_names
+from npformer.proof.foreign.readings import method_names
 from npformer.proof.foreign.value_and_gradient import loss_method
 from npformer.proof.gradcheck import gradcheck
 from npformer.proof.problem import parameters_as
