@@ -9,6 +9,8 @@ from typing import Any
 from npformer.data.cells import parse_number
 from npformer.data.series import is_series_file, steps_of
 from npformer.data.tables import Table, is_fasttext_file, read_table
+from npformer.data.text_file import display_name
+from npformer.tasks.sources.data_warnings import doubt_split
 from npformer.tasks.sources.file_kinds import (
     KINDS,
     OPTIONS,
@@ -25,6 +27,9 @@ USUAL_PARTS = {"text": {"test": "0.1", "validation": "0.1"}, "unlabelled": {"tes
 
 OF_TASK = ("seed", "validation", "test", "encoding", "keep_repeated", "skip_empty", "id", "time")
 """Options that are a task's as they are."""
+
+ROLES = ("text", "label", "source", "target", "id", "time")
+"""Fields of a task that name a column."""
 
 OF_TABLES = ("label", "id", "time", "features", "source", "target", "encoding", "skip_empty")
 """Options that say how a table of series or pairs is read."""
@@ -49,6 +54,9 @@ def choose_task(file: str, given: Mapping[str, Any], *, labelled: bool = True) -
     elif table is not None:
         for role in KINDS[kind].columns:
             fields[role] = choose_column(table, given.get(role), role)
+    if table is not None:
+        used = [*(fields.get(role) for role in ROLES), *(fields.get("features") or ())]
+        doubt_split(table.columns, used, display_name(file))
     return FileTask(**fields)
 
 

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
+
+FEW_SAMPLES = 10
+"""In a file with fewer samples, a class of one or two is to be expected."""
+
+SEPARATORS = ";|,"
+"""What stands between the names of several classes in one label."""
+
+TRAINING_PARTS = ("train", "training")
+
+PARTS = (*TRAINING_PARTS, "test", "testing", "dev", "eval", "val", "valid", "validation", "holdout")
+"""Words of a column that says in which part of the data a row is."""
 
 NONE = ("none", "n/a", "na", "-", "?")
 """Words for no label, which may be the name of a class."""
@@ -69,4 +81,66 @@ def doubt_features(names: Sequence[str]) -> None:
             _warn(
                 f"the column {name!r} is taken for a feature; is it the row number? "
                 "--features names the columns to use"
+            )
+
+
+def doubt_several(labels: Sequence[Any]) -> None:
+    """Warn about labels such as "a;b", if "a" or "b" is a label, too: each would be a class."""
+    counts = Counter(label for label in labels if isinstance(label, str))
+    for separator in SEPARATORS:
+        combined = {label for label in counts if separator in label and _joins(label, counts)}
+        if combined:
+            first = next(label for label in counts if label in combined)
+            n = sum(counts[label] for label in combined)
+            _warn(
+                f"{n:,} of {len(labels):,} labels name several classes, such as {first!r}: each "
+                "such label is taken for a class of its own. Models with several labels for a "
+                "sample are not trained here; expected one. Keep the main one, or train a model "
+                "for each class, with the labels yes and no"
+            )
+            return
+
+
+def _joins(label: str, counts: Mapping[str, int]) -> bool:
+    """Return whether one of the names that a label joins is a label, too."""
+    return any(
+        name.strip() in counts
+        for separator in SEPARATORS
+        if separator in label
+        for name in label.split(separator)
+    )
+
+
+def doubt_rare(kind: str, labels: Sequence[Any]) -> None:
+    """Warn about classes of one or two samples: too few to learn from and to measure."""
+    counts = Counter(labels)
+    rare = [  # `doubt_none` tells of words for no label
+        (label, n) for label, n in counts.items() if n <= 2 and str(label).casefold() not in NONE
+    ]
+    if len(labels) < FEW_SAMPLES or not rare:
+        return
+    names = ", ".join(f"{label!r} ({n})" for label, n in rare[:5])
+    more = f" and {len(rare) - 5:,} more" if len(rare) > 5 else ""
+    verb = "classes have" if len(rare) > 1 else "class has"
+    _warn(
+        f"{len(rare):,} {verb} only one or two {kind}: {names}{more}. A model can hardly learn "
+        "them, and the test part may have none of them; expected ten or more of each. Collect "
+        "more, give them the label of a similar class, or leave them out"
+    )
+
+
+def doubt_split(
+    columns: Mapping[str, Sequence[Any]], used: Iterable[str | None], file: str
+) -> None:
+    """Warn about a column that says of each row whether it is to train on or to test."""
+    used_names = {*used}
+    for name, values in columns.items():
+        words = {str(value).strip().casefold() for value in values if value not in (None, "")}
+        names_parts = len(words) > 1 and words <= {*PARTS} and words & {*TRAINING_PARTS}
+        if name not in used_names and names_parts:
+            listed = " and ".join(repr(word) for word in sorted(words))
+            _warn(
+                f"the column {name!r} of {file} says {listed}, and is not used: rows of both are "
+                "mixed, and the test part is drawn anew. To keep that split, write the rows of "
+                "each into a file: npformer train TRAIN --test TEST"
             )

@@ -32,6 +32,7 @@ from npformer.tasks.estimators.split import find_repeats, recall_rows
 from npformer.tasks.sources import data_warnings
 from npformer.tasks.sources.file_kinds import KINDS, is_generated, parse_share
 from npformer.tasks.sources.gaps import full_rows
+from npformer.tasks.sources.numbers_as_labels import check_are_no_numbers
 from npformer.tasks.sources.text_lines import has_lines, read_lines, text_files
 from npformer.training.storage.drawn import Drawn
 
@@ -286,11 +287,14 @@ class FileTask:
 
     def _check_labels(self, whole: Part) -> None:
         """Raise ValueError for labels that nobody can learn from; warn about doubtful ones."""
+        check_are_no_numbers(f"the labels of {display_name(self.file)}", whole.labels)
         ClassNames.of(whole.labels)  # a single class cannot be split
         if words := rarely_repeat(whole.labels):
             raise ValueError(
                 f"the column {self.label!r} has {words}. --label COLUMN names another column"
             )
+        data_warnings.doubt_several(whole.labels)
+        data_warnings.doubt_rare(KINDS[self.kind].samples, whole.labels)
         data_warnings.doubt_labels(KINDS[self.kind].samples, self.keys(whole), whole.labels)
 
     def _check_labels_of_files(self, parts: Mapping[str, Part]) -> None:

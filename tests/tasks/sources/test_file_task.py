@@ -237,3 +237,89 @@ def test_a_recipe_has_all_settings_of_the_training(built):
 def test_generated_data_follows_the_seed():
     one, other = (RECIPES["reverse"].load("generated", seed) for seed in (0, 1))
     assert not np.array_equal(one.train[0], other.train[0])
+
+
+def parts_of(tmp_path, labels):
+    """Return the parts of a file of texts with labels."""
+    rows = [f'text {i},"{label}"' for i, label in enumerate(labels)]
+    (tmp_path / "a.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    return choose_task(str(tmp_path / "a.csv"), {}).parts()[0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        (["a", "b", "a;b"] * 5, r"5 of 15 labels name several classes, such as 'a;b'"),
+        (["a", "b", "b|c"] * 5, r"5 of 15 labels name several classes, such as 'b|c'"),
+        (["a", "b"] * 9 + ["c"], r"1 class has only one or two texts: 'c' \(1\)\. .*ten or more"),
+        (["a", "b"] * 9 + ["c", "d", "d"], r"2 classes .*: 'c' \(1\), 'd' \(2\)"),
+        (["1", "1.5", "2"] * 5, r"are 3 numbers, such as 1, and are taken for names.*regression"),
+        ([str(i % 30) for i in range(90)], r"are 30 numbers, such as 0, and are taken for names"),
+    ],
+)
+def test_doubtful_labels_are_reported(tmp_path, labels, problem):
+    with pytest.warns(UserWarning, match=problem):
+        assert len(parts_of(tmp_path, labels)["test"]) > 0
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["yes", "no"] * 6,
+        ["Portland, OR", "Salem, OR"] * 6,
+        [str(i % 10) for i in range(60)],
+        ["1.0", "2.0"] * 6,
+    ],
+    ids=["words", "names with a comma", "digits", "whole numbers as floats"],
+)
+def test_usual_labels_are_not_doubted(tmp_path, labels):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parts = parts_of(tmp_path, labels)
+    assert len(parts["train"]) + len(parts["test"]) == len(labels)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[f"{i / 7:.3f}" for i in range(20)], [f"{i % 25 / 4}" for i in range(100)]],
+    ids=["each once", "many with fractions"],
+)
+def test_quantities_are_no_classes(tmp_path, labels):
+    with pytest.raises(ValueError, match=r"different numbers, such as 0.*regression, which is not"):
+        parts_of(tmp_path, labels)
+
+
+def test_numbers_that_count_the_samples_are_no_quantities(tmp_path):
+    with pytest.raises(ValueError, match="20 different labels for 20 samples"):
+        parts_of(tmp_path, range(20))
+
+
+def test_a_target_of_a_ts_file_is_no_class(tmp_path):
+    rows = "\n".join(f"{i},2,3:{i / 7:.3f}" for i in range(20))
+    (tmp_path / "a.ts").write_text(f"@targetLabel true\n@data\n{rows}\n")
+    with pytest.raises(ValueError, match=r"labels of .*a\.ts are 20 different numbers"):
+        choose_task(str(tmp_path / "a.ts"), {}).parts()
+
+
+def split_table(tmp_path, parts):
+    rows = [f"text {i},{'ab'[i % 2]},{part}" for i, part in enumerate(parts)]
+    (tmp_path / "a.csv").write_text("text,label,subset\n" + "\n".join(rows) + "\n")
+    return str(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("other", ["test", "Validation", "dev"])
+def test_a_column_that_names_a_split_is_reported(tmp_path, other):
+    file = split_table(tmp_path, ["train", other] * 6)
+    problem = rf"column 'subset' of .*'{other.lower()}'.*, and is not used.*--test TEST"
+    with pytest.warns(UserWarning, match=problem):
+        task = choose_task(file, {})
+    assert (task.text, task.label) == ("text", "label")
+
+
+@pytest.mark.parametrize("values", [["train"], ["train", "bus"], ["test", "dev"]])
+def test_a_column_with_other_words_names_no_split(tmp_path, values):
+    file = split_table(tmp_path, values * 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        task = choose_task(file, {})
+    assert task.text == "text"
