@@ -16,6 +16,19 @@ CACHES = ("cache", "ctx", "context", "saved", "caches", "state", "memory")
 LEARNING_RATE = 1.0
 """The update is then minus the gradient."""
 
+RATES_OF_LAYERS = ("lr", "learningrate", "learnrate", "eta")
+"""What a layer that updates itself may call its own rate. Others, such as alpha, mean more."""
+
+
+def set_rate_of_layer(layer: Any) -> bool:
+    """Set the learning rate that a layer has as an attribute; return whether it has one."""
+    for name, value in getattr(layer, "__dict__", {}).items():
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if plain(name) in RATES_OF_LAYERS and is_number:
+            setattr(layer, name, LEARNING_RATE)
+            return True
+    return False
+
 
 class NO_EXTRA:
     """In place of a second output of the forward pass. A copy of a class is the class itself."""

@@ -165,6 +165,8 @@ def _find_parameters(
         places.from_updates = [path for path in arrays if path in written]
     by_name = _match_by_name(arrays, after, written, unassigned)
     gradients = {*by_name.values()}
+    if obj.has_rate:
+        places.from_updates += _find_stepped(obj, _without(arrays, {*by_name, *gradients}), written)
     rest = _without(unassigned, gradients)
     nameless = _nameless_parameters(places, obj, arrays, by_name)
     in_order = _assign_in_order(nameless, arrays, rest)
@@ -175,6 +177,13 @@ def _find_parameters(
     _sort_by_name(places, [path for path in nameless if path not in in_order])
     settled = {*arrays, *places.of_inputs.values(), *places.of_parameters.values()}
     places.unmatched = _without({**written, **rest}, settled)
+
+
+def _find_stepped(
+    obj: StatefulObject, arrays: Collection[str], written: Collection[str]
+) -> list[str]:
+    """Return the arrays that y depends on and that the backward pass changes."""
+    return [path for path in arrays if path in written and _depends_on(obj, path)]
 
 
 def _without(arrays: Mapping[str, np.ndarray], paths: Collection[str]) -> dict[str, np.ndarray]:

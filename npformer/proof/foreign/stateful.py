@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npformer.proof.foreign.arrays_inside import all_paths, convert_to_float64
-from npformer.proof.foreign.backward_arguments import NO_EXTRA, BackwardCall
+from npformer.proof.foreign.backward_arguments import NO_EXTRA, BackwardCall, set_rate_of_layer
 from npformer.proof.foreign.pass_names import OUTPUT_ATTRIBUTES
 from npformer.proof.foreign.readings import Reading
 from npformer.proof.foreign.repeatable import repeatable_draws
@@ -53,6 +53,7 @@ class StatefulObject:
         converted = convert_to_float64(self.base)
         if converted:
             self.notes.append(f"checked on a copy with {', '.join(converted)} in float64")
+        self.has_rate = set_rate_of_layer(self.base)
         self.call = Call(getattr(self.base, self.forward_name), self.inputs, self.options)
         backward = getattr(self.base, self.backward_name)
         self.backward_call = BackwardCall(backward, list(self.call.values), self.reading)
