@@ -1,7 +1,9 @@
 """Find the layers, losses, pairs of functions, optimizers and schedules that a module defines."""
 
+import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -92,3 +94,35 @@ def _is_of_library(kind: type) -> bool:
     if not packages & {"torch", "flax", "equinox", "mlx"}:
         return False
     return any("forward" in vars(base) or "__call__" in vars(base) for base in kind.__mro__)
+
+
+def is_unwritten(definition: Definition) -> bool:
+    """Whether a class is a base whose passes are left to others: empty, or not implemented."""
+    target = definition.target
+    if definition.kind != "class":
+        return False
+    if inspect.isabstract(target):
+        return True
+    names = method_names(target) or ()
+    method = loss_method(target) if not names else None
+    passes = [getattr(target, name) for name in names] or [method]
+    return any(_has_no_body(function) for function in passes)
+
+
+def _has_no_body(function: Any) -> bool:
+    """Whether a function has a docstring, `pass`, `...` or NotImplementedError alone."""
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+        (tree,) = ast.parse(source).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return False
+    if not isinstance(tree, ast.FunctionDef):
+        return False
+    return all(_is_no_statement(statement) for statement in tree.body)
+
+
+def _is_no_statement(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Raise):
+        return "NotImplemented" in ast.unparse(statement)
+    is_constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return isinstance(statement, ast.Pass) or is_constant

@@ -22,11 +22,23 @@ from npformer.proof.report import GradcheckError, GradcheckReport
 from npformer.proof.trials.arguments import (
     UnknownArgument,
     constructor_arguments,
-    trial_inputs,
     write_call,
-    write_shapes,
 )
-from npformer.proof.trials.definitions import Definition, definitions_in, has_passes
+from npformer.proof.trials.definitions import (
+    Definition,
+    definitions_in,
+    has_passes,
+    is_unwritten,
+)
+from npformer.proof.trials.inputs import (
+    Inputs,
+    in_other_mode,
+    required_names,
+    requires_mask,
+    takes_mask,
+    trial_inputs,
+    with_masks,
+)
 
 MOST_SHAPES = 2
 """How many shapes of x a definition is checked at, if it takes so many."""
@@ -39,6 +51,7 @@ class Trial:
     title: str  # the call that built it, or the name of the function
     reports: list[tuple[str, Any]] = field(default_factory=list)  # (what was tried, report)
     limits: list[str] = field(default_factory=list)  # inputs of other shapes that it is not for
+    untested: list[str] = field(default_factory=list)  # masks and modes that could not be tried
     reason: str = ""  # why nothing could be tried
     advice: str = ""  # what to write
 
@@ -74,7 +87,7 @@ def _try(definition: Definition) -> Trial | None:
         _run_promises(trial, promises)
         if not _is_layer(definition):
             return trial
-    elif not has_passes(definition):
+    elif not has_passes(definition) or is_unwritten(definition):
         return None
     else:
         trial = Trial(definition.name)
@@ -105,24 +118,100 @@ def _try_passes(trial: Trial, definition: Definition) -> None:
         if built is None:
             return
         target, arguments = built
-    name = definition.name.lower()
-    takes_ids = "embed" in name and "position" not in name
     reasons: list[str] = []
-    shapes_checked: set[str] = set()
-    for inputs in trial_inputs(_forward_of(target), arguments, takes_ids):
-        shapes = write_shapes(inputs)
-        is_vector = np.ndim(next(iter(inputs.values()))) == 1
-        enough = len(shapes_checked) >= (1 if is_vector else MOST_SHAPES)
-        if enough or shapes in shapes_checked:
-            continue
-        if _check_at(trial, target, inputs, reasons):
-            shapes_checked.add(shapes)
+    inputs_checked = _check_inputs(trial, definition, target, arguments, reasons)
     _set_limits_aside(trial)
-    if not shapes_checked:
-        trial.reason = reasons[0]
-        trial.advice = f"nf.gradcheck({trial.title}, x)"
+    if not inputs_checked:
+        trial.reason = _most_telling(reasons)
+        trial.advice = f"nf.gradcheck({_subject(trial, definition)}, {_names_of_inputs(target)})"
     elif definition.kind == "class":
         _run_promises(trial, checks_for(target))
+
+
+def _check_inputs(
+    trial: Trial,
+    definition: Definition,
+    target: Any,
+    arguments: dict[str, Any],
+    reasons: list[str],
+) -> list[Inputs]:
+    """Run gradcheck with inputs that the passes take, and return these inputs."""
+    forward = _forward_of(target)
+    name = definition.name.lower()
+    takes_ids = "embed" in name and "position" not in name
+    inputs_checked: list[Inputs] = []
+    for inputs in trial_inputs(forward, arguments, definition.name, takes_ids):
+        if not _is_wanted(inputs, inputs_checked):
+            continue
+        if _check_at(trial, target, inputs, reasons):
+            inputs_checked.append(inputs)
+            _check_variants(trial, target, forward, inputs)
+        elif requires_mask(forward) and _check_masks(trial, target, forward, inputs):
+            inputs_checked.append(inputs)
+    if takes_mask(forward) and not any("mask" in what for what, _ in trial.reports):
+        trial.untested.append("a mask: those of five shapes were not taken")
+    return inputs_checked
+
+
+def _is_wanted(inputs: Inputs, inputs_checked: list[Inputs]) -> bool:
+    """Whether inputs are to be tried after those that were checked."""
+    if not inputs_checked:
+        return True
+    if len(inputs_checked) == MOST_SHAPES or inputs.has_guessed_labels:
+        return inputs.has_guessed_labels and _are_all_guessed(inputs_checked, inputs)
+    has_common_shape = not all(checked.is_rare for checked in inputs_checked)
+    is_vector = len(inputs.shape) == 1 or inputs.shape[1:] == (1,)
+    if inputs.is_rare and (has_common_shape or is_vector):
+        return False
+    return inputs.words not in {checked.words for checked in inputs_checked}
+
+
+def _are_all_guessed(inputs_checked: list[Inputs], inputs: Inputs) -> bool:
+    """Whether no classes were taken for labels, so that numbers are tried at another shape."""
+    if len(inputs_checked) == MOST_SHAPES or inputs.is_rare:
+        return False
+    is_new = inputs.words not in {checked.words for checked in inputs_checked}
+    return is_new and all(checked.has_guessed_labels for checked in inputs_checked)
+
+
+def _check_variants(trial: Trial, target: Any, forward: Any, inputs: Inputs) -> None:
+    """Check the same inputs with a mask, and in training or evaluation, whichever is not tried.
+
+    If something is wrong already, it would be said again.
+    """
+    _, report = trial.reports[-1]
+    if not report.passed:
+        return
+    _check_masks(trial, target, forward, inputs)
+    for other in in_other_mode(forward, inputs):
+        reasons: list[str] = []
+        if not _check_at(trial, target, other, reasons, expects_numbers=True):
+            trial.untested += reasons
+
+
+def _check_masks(trial: Trial, target: Any, forward: Any, inputs: Inputs) -> bool:
+    """Check the passes with the first mask that they take; return whether they take one."""
+    return any(
+        _check_at(trial, target, masked, [], expects_numbers=True)
+        for masked in with_masks(forward, inputs)
+    )
+
+
+def _most_telling(reasons: list[str]) -> str:
+    """Return the reason that says what was expected, or else the first one."""
+    return next((reason for reason in reasons if "; expected" in reason), reasons[0])
+
+
+def _subject(trial: Trial, definition: Definition) -> str:
+    """Return what is handed to gradcheck, in Python."""
+    if definition.kind != "pair":
+        return trial.title
+    forward, backward = definition.target
+    return f"({forward.__name__}, {backward.__name__})"
+
+
+def _names_of_inputs(target: Any) -> str:
+    return ", ".join(required_names(_forward_of(target)))
 
 
 def _set_limits_aside(trial: Trial) -> None:
@@ -148,11 +237,19 @@ def _build(trial: Trial, definition: Definition) -> tuple[Any, dict[str, Any]] |
         return definition.target(**arguments), arguments
     except UnknownArgument as error:
         trial.reason = f"its argument {error} cannot be told from its name"
-        trial.advice = f"nf.gradcheck({name}({error}=...), x)"
+        trial.advice = f"nf.gradcheck({name}({error}=...), {_names_for_class(definition)})"
     except Exception as error:  # in other people's code
         trial.reason = f"{trial.title} raised {type(error).__name__}: {error}"
-        trial.advice = f"nf.gradcheck({name}(...), x)"
+        trial.advice = f"nf.gradcheck({name}(...), {_names_for_class(definition)})"
     return None
+
+
+def _names_for_class(definition: Definition) -> str:
+    """Return the names of the arguments of a class's forward pass, without self."""
+    names = method_names(definition.target)
+    if names is None:
+        return "x"
+    return ", ".join(required_names(getattr(definition.target, names[0]))[1:] or ["x"])
 
 
 def _forward_of(target: Any) -> Any:
@@ -170,24 +267,37 @@ def _forward_of(target: Any) -> Any:
     return target if inspect.isroutine(target) or method is None else method
 
 
-def _check_at(trial: Trial, target: Any, inputs: dict[str, Any], reasons: list[str]) -> bool:
-    """Run gradcheck with these inputs; return whether the passes took them."""
+def _check_at(
+    trial: Trial,
+    target: Any,
+    inputs: Inputs,
+    reasons: list[str],
+    expects_numbers: bool = False,
+) -> bool:
+    """Run gradcheck with these inputs; return whether the passes took them.
+
+    With `expects_numbers`, a forward pass that gives NaN has not taken them: a mask of its own kind
+    may hide all.
+    """
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"), _in_float64(target):
             warnings.simplefilter("ignore")
-            report = gradcheck(target, *inputs.values())
+            report = gradcheck(target, *inputs.values.values())
     except GradcheckError as error:
         report = error.report
     except Exception as error:  # in other people's code, which does not take these inputs
-        reasons.append(f"{write_shapes(inputs)}: {type(error).__name__}: {error}")
+        reasons.append(f"{inputs.words}: {type(error).__name__}: {error}")
+        return False
+    if expects_numbers and any("NaN" in rule for rule in report.broken_rules):
+        reasons.append(f"{inputs.words}: the forward pass gave NaN")
         return False
     lost = _lost_parameters(trial, report)
     if lost:
         trial.limits.append(
-            f"{write_shapes(inputs)}: there the gradient of {', '.join(lost)} has another shape"
+            f"{inputs.words}: there the gradient of {', '.join(lost)} has another shape"
         )
         return False
-    trial.reports.append((write_shapes(inputs), report))
+    trial.reports.append((inputs.words, report))
     return True
 
 
