@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from npformer.cli.common import counted
-from npformer.cli.gradcheck_file import check_files, is_file_or_module
+from npformer.cli.gradcheck_file import EXIT_STATUSES, check_files, is_file_or_module
 from npformer.cli.gradcheck_pages import GradcheckPages, add_report
 from npformer.cli.options import Commands, add_command
 from npformer.cli.parser import Parser
@@ -26,6 +26,7 @@ def add_parser(commands: Commands[Parser]) -> None:
         "gradcheck",
         summary="check every backward pass against central differences in float64",
         run=run,
+        epilog=EXIT_STATUSES,
     )
     parser.add_argument(
         "name",
@@ -35,6 +36,12 @@ def add_parser(commands: Commands[Parser]) -> None:
         "(case-insensitive); or what a file, or a module by its dotted name, defines and "
         "registers: layers, losses, models, pairs of functions, optimizers and schedules, written "
         "for npformer or not",
+    )
+    parser.add_argument(
+        "--allow-untried",
+        action="store_true",
+        help="of a file: exit with 0, not 3, if what could be tried is right and something could "
+        "not be tried",
     )
     parser.add_argument("--verbose", action="store_true", help="print every tensor")
     add_report(parser)

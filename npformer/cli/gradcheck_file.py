@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -16,6 +16,17 @@ from npformer.cli.plugins import is_file, load_plugins
 
 if TYPE_CHECKING:
     from npformer.proof.trials.trial import Trial
+
+
+INCOMPLETE = 3
+"""The exit status if nothing is wrong, but some of what a file defines could not be tried."""
+
+EXIT_STATUSES = """\
+exit status of the check of a file:
+  0  all that it defines was tried and is right
+  1  something is wrong
+  2  nothing could be tried
+  3  nothing is wrong, but something could not be tried; with --allow-untried, 0"""
 
 
 def is_file_or_module(word: str) -> bool:
@@ -48,7 +59,9 @@ def check_files(names: list[str], options: argparse.Namespace) -> int:
     n_untried = len(trials) - len(tried)
     untried = f"; {n_untried} could not be tried" if n_untried else ""
     print(f"\n{len(tried)} checked: {len(tried) - n_wrong} right, {n_wrong} wrong{untried}")
-    return 1 if n_wrong else 0
+    if n_wrong:
+        return 1
+    return INCOMPLETE if n_untried and not options.allow_untried else 0
 
 
 def _load(name: str) -> ModuleType:
@@ -88,16 +101,16 @@ def _print_trial(trial: Trial, verbose: bool, pages: GradcheckPages) -> None:
         if isinstance(report, GradcheckReport):
             pages.add(f"{trial.title} {what}", report)
     if trial.passed and not verbose:
-        for observation in trial.observations():
-            print(f"    protocol: {observation}")
-        for note in trial.notes():
-            print(f"    note: {note}")
-    for limit in trial.limits:
-        print(f"    not for {limit}")
-    if trial.reason:
-        print(f"    not tried: {trial.reason}")
-    if trial.advice:
-        print(f"    in Python: {trial.advice}")
+        _print_lines("protocol: ", trial.observations())
+        _print_lines("note: ", trial.notes())
+    _print_lines("not for ", trial.limits)
+    _print_lines("not tried: ", [*trial.untested, *filter(None, [trial.reason])])
+    _print_lines("in Python: ", filter(None, [trial.advice]))
+
+
+def _print_lines(begin: str, lines: Iterable[str]) -> None:
+    for line in lines:
+        print(f"    {begin}{line}")
 
 
 def _explain_nothing(names: list[str], trials: list[Trial]) -> None:

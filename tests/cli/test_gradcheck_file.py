@@ -130,12 +130,29 @@ def test_a_layer_of_the_same_name_as_one_of_npformer_is_the_one_that_is_checked(
 
 
 def test_an_argument_that_cannot_be_told_gets_the_line_to_write(checks):
-    unknown = "\n\nclass Odd(Linear):\n    def __init__(self, blorb):\n        pass\n"
-    status, out, _ = checks(RIGHT + unknown)
-    assert status == 0
+    status, out, _ = checks(RIGHT + UNKNOWN)
+    assert status == 3
     assert "not tried: its argument blorb cannot be told from its name" in out
     assert "in Python: nf.gradcheck(Odd(blorb=...), x)" in out
     assert "4 checked: 4 right, 0 wrong; 1 could not be tried" in out
+
+
+UNKNOWN = "\n\nclass Odd(Linear):\n    def __init__(self, blorb):\n        pass\n"
+
+
+def test_what_could_not_be_tried_may_be_allowed(checks):
+    assert checks(RIGHT + UNKNOWN, "--allow-untried")[0] == 0
+
+
+def test_an_error_fails_although_something_untried_is_allowed(checks):
+    wrong = RIGHT.replace("rows.T @ drows", "2.0 * rows.T @ drows") + UNKNOWN
+    assert checks(wrong, "--allow-untried")[0] == 1
+
+
+def test_the_exit_statuses_are_in_the_help(capsys):
+    with pytest.raises(SystemExit):
+        run("gradcheck", "--help")
+    assert "  3  nothing is wrong, but something could not be tried" in capsys.readouterr().out
 
 
 def test_a_file_of_which_nothing_could_be_tried_fails(checks):
