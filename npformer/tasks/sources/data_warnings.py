@@ -87,28 +87,23 @@ def doubt_features(names: Sequence[str]) -> None:
 def doubt_several(labels: Sequence[Any]) -> None:
     """Warn about labels such as "a;b", if "a" or "b" is a label, too: each would be a class."""
     counts = Counter(label for label in labels if isinstance(label, str))
-    for separator in SEPARATORS:
-        combined = {label for label in counts if separator in label and _joins(label, counts)}
-        if combined:
-            first = next(label for label in counts if label in combined)
-            n = sum(counts[label] for label in combined)
-            _warn(
-                f"{n:,} of {len(labels):,} labels name several classes, such as {first!r}: each "
-                "such label is taken for a class of its own. Models with several labels for a "
-                "sample are not trained here; expected one. Keep the main one, or train a model "
-                "for each class, with the labels yes and no"
-            )
-            return
+    combined = [label for label in counts if _joins(label, counts)]
+    if combined:
+        n = sum(counts[label] for label in combined)
+        _warn(
+            f"{n:,} of {len(labels):,} labels name several classes, such as {combined[0]!r}: each "
+            "such label is taken for a class of its own. Models with several labels for a sample "
+            "are not trained here; expected one. Keep the main one, or train a model for each "
+            "class, with the labels yes and no"
+        )
 
 
 def _joins(label: str, counts: Mapping[str, int]) -> bool:
     """Return whether one of the names that a label joins is a label, too."""
-    return any(
-        name.strip() in counts
-        for separator in SEPARATORS
-        if separator in label
-        for name in label.split(separator)
-    )
+    names = [
+        name for separator in SEPARATORS if separator in label for name in label.split(separator)
+    ]
+    return any(name.strip() in counts for name in names)
 
 
 def doubt_rare(kind: str, labels: Sequence[Any]) -> None:
