@@ -1,6 +1,7 @@
 """Arrays inside objects: where they are, how to read them and how to write them.
 
-A path is written as in Python, from the object on: ``W``, ``layers[0].weight``, ``grads['W']``.
+A path is written as in Python, from the object on: ``W``, ``layers[0].weight``, ``grads['W']``,
+``gradients()[0]``.
 """
 
 import re
@@ -11,13 +12,13 @@ from typing import Any
 import numpy as np
 
 Step = tuple[str, Any]
-"""("attribute", name) or ("item", index or key)."""
+"""("attribute", name), ("item", index or key), or ("call", None) of a method without arguments."""
 
 DEEPEST = 10
 """How many objects, lists and dictionaries deep arrays are looked for."""
 
 STEP_PATTERN = re.compile(
-    r"""\.?(?P<name>[^\W\d]\w*)|\[(?P<index>-?\d+)\]|\[['"](?P<key>.*?)['"]\]"""
+    r"""\.?(?P<name>[^\W\d]\w*)|\[(?P<index>-?\d+)\]|\[['"](?P<key>.*?)['"]\]|(?P<call>\(\))"""
 )
 
 LEAVES = (str, bytes, int, float, complex, type, types.ModuleType, types.FunctionType, type(None))
@@ -64,6 +65,24 @@ def _walk(
             yield from _walk(entry, inner_path, depth - 1, parents | {id(value)})
 
 
+def objects_inside(root: Any) -> dict[str, Any]:
+    """Return an object, and all objects that it holds, by their paths; each has one path."""
+    objects: dict[str, Any] = {"": root}
+    known = {id(root)}
+    queue = [("", root, DEEPEST)]
+    while queue:
+        path, value, depth = queue.pop(0)
+        for step, entry in _entries(value) if depth > 0 else ():
+            if isinstance(entry, (*LEAVES, np.ndarray)) or id(entry) in known:
+                continue
+            known.add(id(entry))
+            inner_path = (path + step).removeprefix(".")
+            queue.append((inner_path, entry, depth - 1))
+            if not isinstance(entry, (dict, list, tuple)):
+                objects[inner_path] = entry
+    return objects
+
+
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield (step, entry) for what a value holds: entries or attributes."""
     if isinstance(value, dict):
@@ -102,6 +121,8 @@ def steps_of(path: str) -> list[Step]:
             )
         if match["name"] is not None:
             steps.append(("attribute", match["name"]))
+        elif match["call"] is not None:
+            steps.append(("call", None))
         elif match["index"] is not None:
             steps.append(("item", int(match["index"])))
         else:
@@ -115,17 +136,27 @@ def read(root: Any, path: str) -> Any:
     value = root
     for kind, key in steps_of(path):
         try:
-            value = getattr(value, key) if kind == "attribute" else value[key]
+            value = _take(value, kind, key)
         except (AttributeError, LookupError, TypeError):
             raise LookupError(path) from None
     return value
+
+
+def _take(value: Any, kind: str, key: Any) -> Any:
+    """Return what one step leads to; what an iterator yields is a list."""
+    if kind == "attribute":
+        return getattr(value, key)
+    if kind == "item":
+        return value[key]
+    result = value()
+    return list(result) if isinstance(result, Iterator) else result
 
 
 def write(root: Any, path: str, value: Any) -> None:
     """Put a value at a path."""
     *steps, (kind, key) = steps_of(path)
     for step, name in steps:
-        root = getattr(root, name) if step == "attribute" else root[name]
+        root = _take(root, step, name)
     if kind == "attribute":
         setattr(root, key, value)
     else:

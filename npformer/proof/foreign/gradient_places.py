@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core.support.wording import did_you_mean
+from npformer.proof.foreign.accessors import accessor_places
 from npformer.proof.foreign.arrays_inside import (
     all_paths,
     arrays_inside,
@@ -163,7 +164,9 @@ def _find_parameters(
     }
     if obj.backward_call.takes_rate:
         places.from_updates = [path for path in arrays if path in written]
-    by_name = _match_by_name(arrays, after, written, unassigned)
+    handed_out = accessor_places(obj.base, run.instance)
+    rest_of_arrays = _without(arrays, handed_out)
+    by_name = handed_out | _match_by_name(rest_of_arrays, after, written, unassigned)
     gradients = {*by_name.values()}
     if obj.has_rate:
         places.from_updates += _find_stepped(obj, _without(arrays, {*by_name, *gradients}), written)
