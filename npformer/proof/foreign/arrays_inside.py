@@ -6,7 +6,7 @@ A path is written as in Python, from the object on: ``W``, ``layers[0].weight``,
 
 import re
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,28 +41,53 @@ def arrays_inside(root: Any, within: str = "") -> dict[str, np.ndarray]:
 
 def all_paths(root: Any, within: str = "") -> dict[str, np.ndarray]:
     """Return all arrays of floats in an object, by each of their paths."""
-    return dict(_walk(root, within, DEEPEST, frozenset()))
+    return dict(_walk(root, within, DEEPEST, frozenset(), _is_array_of_floats))
+
+
+def numbers_inside(root: Any, within: str = "") -> dict[str, np.ndarray]:
+    """Return all numbers in an object, such as ``self.gamma = 1.0``, as arrays without axes."""
+    numbers = _walk(root, within, DEEPEST, frozenset(), _is_number)
+    return {path: np.array(float(number)) for path, number in numbers}
+
+
+def _is_array_of_floats(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def changed_arrays(root: Any, before: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the arrays inside an object that are new, or unlike what they were before."""
+    return unlike(all_paths(root), before)
+
+
+def unlike(
+    arrays: Mapping[str, np.ndarray], before: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return the arrays that are new, or unlike what they were before."""
     return {
         path: array
-        for path, array in all_paths(root).items()
+        for path, array in arrays.items()
         if path not in before or not np.array_equal(before[path], array, equal_nan=True)
     }
 
 
 def _walk(
-    value: Any, path: str, depth: int, parents: frozenset[int]
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (path, array) for all arrays of floats in a value."""
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+    value: Any,
+    path: str,
+    depth: int,
+    parents: frozenset[int],
+    is_wanted: Callable[[Any], bool],
+) -> Iterator[tuple[str, Any]]:
+    """Yield (path, entry) for all that is wanted in a value, such as arrays of floats."""
+    if is_wanted(value):
         yield path, value
     elif depth > 0 and id(value) not in parents and not isinstance(value, LEAVES):
         for step, entry in _entries(value):
             inner_path = (path + step).removeprefix(".")
-            yield from _walk(entry, inner_path, depth - 1, parents | {id(value)})
+            yield from _walk(entry, inner_path, depth - 1, parents | {id(value)}, is_wanted)
 
 
 def objects_inside(root: Any) -> dict[str, Any]:

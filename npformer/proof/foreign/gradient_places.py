@@ -5,7 +5,7 @@ A place is a path in the object, or in what its backward pass returned: ``dW``, 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from npformer.proof.foreign.arrays_inside import (
     all_paths,
     arrays_inside,
     changed_arrays,
+    numbers_inside,
     read,
     write,
 )
@@ -25,6 +26,7 @@ from npformer.proof.foreign.gradient_names import (
     match_gradients,
 )
 from npformer.proof.foreign.stateful import BackwardRun, StatefulObject, copy_object
+from npformer.proof.foreign.trained_numbers import changed_numbers, hold_trained_numbers
 from npformer.proof.pair_names import looks_like_target
 from npformer.proof.rules import move
 
@@ -68,8 +70,13 @@ def find_places(
     `floats` are the names of the inputs that are arrays of floats; `params` has the paths of
     parameters and the places of their gradients, if the user says so.
     """
-    run = run_once(obj)
+    first_run = run_once(obj)
+    returned_numbers = numbers_inside(first_run.returned, within=RETURNED)
+    trained_numbers = hold_trained_numbers(obj, first_run, returned_numbers, params, _depends_on)
+    run = run_once(obj) if trained_numbers else first_run
     unassigned = returned_arrays(run.returned)
+    if trained_numbers:
+        unassigned |= returned_numbers
     places = GradientPlaces()
     places.of_inputs = _find_inputs(obj, run, floats, unassigned)
     for place in places.of_inputs.values():
@@ -87,7 +94,9 @@ def run_once(obj: StatefulObject) -> BackwardRun:
     forward_run = obj.forward(copy_object(obj.base), copy_arrays_of(obj.call.values))
     y = np.asarray(forward_run.y)
     dy = np.asarray(1.0 + 0.1 * np.sin(np.arange(y.size))).reshape(y.shape)
-    return obj.backward(forward_run, dy.astype(y.dtype))
+    numbers_before = numbers_inside(forward_run.instance)
+    run = obj.backward(forward_run, dy.astype(y.dtype))
+    return replace(run, numbers_before=numbers_before)
 
 
 def copy_arrays_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,13 +164,11 @@ def _find_parameters(
     unassigned: dict[str, np.ndarray],
 ) -> None:
     """Find the gradients of all arrays that y depends on, and say which have none."""
-    after = all_paths(run.instance)
+    arrays = _arrays_beside_gradients(obj)
     written = changed_arrays(run.instance, run.before)
-    arrays = {
-        path: array
-        for path, array in arrays_inside(obj.base).items()
-        if not is_among_gradients(path)
-    }
+    if any(array.ndim == 0 for array in arrays.values()):
+        written |= changed_numbers(run)
+    after = all_paths(run.instance) | written
     if obj.backward_call.takes_rate:
         places.from_updates = [path for path in arrays if path in written]
     handed_out = accessor_places(obj.base, run.instance)
@@ -187,6 +194,12 @@ def _find_stepped(
 ) -> list[str]:
     """Return the arrays that y depends on and that the backward pass changes."""
     return [path for path in arrays if path in written and _depends_on(obj, path)]
+
+
+def _arrays_beside_gradients(obj: StatefulObject) -> dict[str, np.ndarray]:
+    """Return the arrays inside an object, without those in what is called gradients."""
+    arrays = arrays_inside(obj.base)
+    return {path: array for path, array in arrays.items() if not is_among_gradients(path)}
 
 
 def _without(arrays: Mapping[str, np.ndarray], paths: Collection[str]) -> dict[str, np.ndarray]:
@@ -258,7 +271,7 @@ def _depends_on(obj: StatefulObject, path: str) -> bool:
 
     def output(step: float) -> Any:
         instance = copy_object(obj.base)
-        array = read(instance, path)
+        array = np.asarray(read(instance, path), dtype=np.float64)
         write(instance, path, array + step * (move(array) + 0.01))
         return np.array(obj.forward(instance, copy_arrays_of(obj.call.values)).y)
 
@@ -285,7 +298,7 @@ def _check_params(
                 f"params names {path!r}, but {obj.title} has no array of floats there; expected "
                 f"some of {', '.join(parameters) or 'none'}{did_you_mean(path, parameters)}"
             )
-        if not isinstance(read_place(run, place), np.ndarray):
+        if not isinstance(read_place(run, place), (np.ndarray, np.number, float, int)):
             raise ValueError(
                 f"params says that the gradient of {path} is in {place!r}, but after the backward "
                 f"pass there is no array; expected one of {', '.join(after)}, or a place in what "

@@ -31,6 +31,7 @@ class BackwardRun:
     instance: Any
     before: dict[str, np.ndarray]
     returned: Any
+    numbers_before: dict[str, np.ndarray] = field(default_factory=dict)  # only of the first run
 
 
 @dataclass
