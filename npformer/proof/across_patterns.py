@@ -83,9 +83,21 @@ def locate(names: Sequence[str], wrong: Sequence[str]) -> str:
             f"going back, the gradients are right as far as {names[n_wrong]}, and wrong from "
             f"{names[n_wrong - 1]} on: look between the two"
         )
+    part = _common_part(wrong[1:])
+    if part and wrong[0] == names[0]:
+        return (
+            f"beside {names[0]}, the gradients of {part} alone are wrong: look at the path that "
+            "leads to it"
+        )
     if list(wrong) == [names[0], wrong[-1]]:
         return (
             f"beside {names[0]}, the gradient of {wrong[-1]} alone is wrong: look at the path that "
             "leads to it"
         )
     return ""
+
+
+def _common_part(names: Sequence[str]) -> str:
+    """Return the layer that several parameters belong to, such as key; "" if it is not one."""
+    parts = {name.rpartition(".")[0] for name in names}
+    return parts.pop() if len(names) > 1 and len(parts) == 1 else ""

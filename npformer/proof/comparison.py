@@ -29,6 +29,9 @@ STREAM = b"gradcheck"
 """Makes v differ from what default_rng(seed) draws: it may be x. With v = x the gradient of W in
 x W is x^T x, which is symmetric, and its transpose would pass."""
 
+NO_DERIVATIVE = 1e-6
+"""A derivative of at most this share of the largest is taken for 0."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -129,8 +132,17 @@ class Comparison:
         wrong = self.wrong_tensors()
         patterns = {tensor.pattern for tensor in wrong}
         if "" in patterns or len(wrong) > len(patterns) == 1:  # one error, seen in many tensors
-            place = locate([t.name for t in self.tensors], [t.name for t in wrong])
+            names = [tensor.name for tensor in self.tensors if self._is_judged(tensor)]
+            place = locate(names, [tensor.name for tensor in wrong])
             self.notes += filter(None, [place])
+
+    def _is_judged(self, tensor: TensorReport) -> bool:
+        """Whether a tensor is wrong, or has a derivative of which any error would be seen.
+
+        That of attention's key bias is 0, so it is right also behind an error.
+        """
+        largest = max((other.largest for other in self.tensors), default=0.0)
+        return tensor in self.wrong_tensors() or tensor.largest > NO_DERIVATIVE * largest
 
     def wrong_tensors(self) -> list[TensorReport]:
         """Return the reports of tensors whose gradients are wrong."""

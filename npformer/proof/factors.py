@@ -23,6 +23,9 @@ AXES = {
 AXES_OF_IDS = {1: ("the number of ids",), 2: ("the batch size", "the length")}
 """The same for whole numbers, such as token ids."""
 
+PLAIN_TWO = ", or it is a plain 2, as of a square: other sizes tell"
+"""What is said besides where a factor of 2 or 1/2 may be a size."""
+
 MOST_NAMES = 3
 """The most sizes that are said of one factor, where several are equal."""
 
@@ -46,11 +49,33 @@ def write_factor(
     if math.isclose(factor, -1.0, rel_tol=CLOSE):
         return "backward is minus the derivative: its sign is wrong"
     sign = "minus " if factor < 0.0 else ""
+    if any(math.isclose(abs(factor), two, rel_tol=CLOSE) for two in (0.5, 2.0)):
+        return f"backward is {sign}{_write_two(abs(factor), inputs, numbers)}"
     reasons = _reasons(abs(factor), inputs, numbers)
     if not reasons:
         return f"backward is {sign}{_write_number(abs(factor))} the derivative"
     meanings = " and ".join(reason.words for reason in reasons[:MOST_NAMES])
     return f"backward is {sign}{reasons[0].written} the derivative; {meanings}"
+
+
+def _write_two(
+    factor: float, inputs: Mapping[str, np.ndarray], numbers: Mapping[str, float]
+) -> str:
+    """Return what a factor of 2 or 1/2 may be: a size, the root of 4, or no size at all.
+
+    Small numbers coincide: a 2 that is missing in front of a square looks like a batch of two.
+    """
+    written = f"{_write_number(factor)} the derivative"
+    reasons = [
+        reason.words
+        for kind in _kinds_of_reasons(inputs, numbers)
+        for reason in kind
+        if math.isclose(factor, reason.number, rel_tol=CLOSE)
+    ]
+    if not reasons:
+        return written
+    causes = " or ".join(reasons[:MOST_NAMES])
+    return f"{written}; {causes}{PLAIN_TWO}"
 
 
 def is_known_factor(
@@ -125,9 +150,13 @@ def _reasons_of_root(name: str, n: int) -> list[Reason]:
 
 def _reasons_of_dropout(name: str, p: float) -> list[Reason]:
     """Return what factors a probability p may give."""
-    if not 0.0 < p < 1.0 or p == 0.5:
+    if not 0.0 < p < 1.0:
         return []
     value = f"{name} = {p:g}"
+    if p == 0.5:  # p is 1 - p, too
+        missing = f"that is 1 - p for {value}, so 1 / (1 - p) is missing"
+        too_often = f"that is 1 / (1 - p) for {value}, which is there once too often"
+        return [Reason(0.5, "1/2 of", missing), Reason(2.0, "2 times", too_often)]
     words = {
         (1.0 - p) / p: f"that is (1 - p) / p for {value}, so 1 / p stands for 1 / (1 - p)",
         1.0 - p: f"that is 1 - p for {value}, so 1 / (1 - p) is missing",

@@ -31,6 +31,32 @@ def find_epsilon(wrong: WrongGradient) -> Pattern | None:
     return None
 
 
+def find_target_by_value(wrong: WrongGradient) -> Pattern | None:
+    """Find a target that is looked for by its value: all that are equal to it are taken for it.
+
+    With a row's logits a, b, a and the label 0, a gradient p - (x == x[label]) is too small by the
+    same number in entry 2, too.
+    """
+    x = wrong.evidence.inputs.get(wrong.name)
+    if x is None or x.ndim == 0 or x.shape != wrong.error.shape:
+        return None
+    for labels in wrong.evidence.inputs.values():
+        of_rows = labels.dtype.kind in "iu" and labels.shape == x.shape[:-1] and labels.size > 0
+        if not of_rows or labels.min() < 0 or labels.max() >= x.shape[-1]:
+            continue
+        is_target = np.arange(x.shape[-1]) == labels[..., None]
+        of_target = np.take_along_axis(x, labels[..., None], axis=-1)
+        is_equal = (x == of_target) & ~is_target
+        errors = wrong.error[is_equal & wrong.comparable]
+        if errors.size and wrong.explains(wrong.numeric + is_equal * errors.mean()):
+            words = (
+                "wrong only in entries that are equal to that of the right class: the target is "
+                "found by its value, not by its index"
+            )
+            return Pattern("target by value", words)
+    return None
+
+
 def _probabilities(wrong: WrongGradient) -> Iterator[np.ndarray]:
     """Yield what may be the probabilities of the right classes, in a shape that fits."""
     x = wrong.evidence.inputs.get(wrong.name)

@@ -7,6 +7,7 @@ formula leaves less than a ten-thousandth of the error unexplained, so a random 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations
@@ -16,7 +17,8 @@ import numpy as np
 from npformer.proof.across_patterns import Pairs, find_across
 from npformer.proof.evidence import STRICT, Evidence, Pattern, WrongGradient
 from npformer.proof.factors import is_known_factor, write_factor
-from npformer.proof.loss_patterns import find_epsilon
+from npformer.proof.loss_patterns import find_epsilon, find_target_by_value
+from npformer.proof.mask_patterns import find_mask
 from npformer.proof.row_patterns import find_missing_terms, find_penalty, find_softmax_sum
 from npformer.proof.slice_patterns import find_slices
 from npformer.proof.sum_patterns import find_sums
@@ -28,6 +30,9 @@ NOTHING = 1e-9
 
 WEAK = frozenset({"weights", "factors", "slices"})
 """Kinds with many numbers to choose: one that several tensors show together says more."""
+
+KEY_BIAS = re.compile(r"\bkey\w*\.b(ias)?$|^b_?k$|\.b_?k$", re.IGNORECASE)
+"""Names of the bias of an attention's keys."""
 
 MOST_AXES = 4
 """Up to this many axes all orders are tried."""
@@ -115,7 +120,13 @@ def _find_zero(wrong: WrongGradient) -> Pattern | None:
     if not analytic.any():
         return Pattern("zero", "zero in every entry, though y depends on it: it is never trained")
     if numeric.max(initial=0.0) <= NOTHING * analytic.max():
-        return Pattern("nonzero", "not zero, though y does not depend on it")
+        words = "not zero, though y does not depend on it"
+        if KEY_BIAS.search(wrong.name):
+            words += (
+                ". The bias of keys adds the same to all scores of a query, so the gradients of "
+                "these scores have to add up to 0: terms of them are lost"
+            )
+        return Pattern("nonzero", words)
     return None
 
 
@@ -263,9 +274,11 @@ FINDERS: tuple[Callable[[WrongGradient], Pattern | None], ...] = (
     _find_array,
     _find_identity,
     find_epsilon,
+    find_target_by_value,
     find_penalty,
     find_missing_terms,
     find_softmax_sum,
+    find_mask,
     find_slices,
     find_sums,
 )

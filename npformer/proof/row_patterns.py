@@ -77,6 +77,18 @@ def _is_combination(matrix: np.ndarray, columns: tuple[np.ndarray, ...]) -> bool
     return bool(rest**0.5 <= STRICT * float(np.linalg.norm(matrix)))
 
 
+def _rate_of_step(wrong: WrongGradient, factor: float) -> float | None:
+    """Return the learning rate with which a factor is the sum of dy squared; None if there is none.
+
+    With W - rate dy x^T in place of W, W^T dy lacks rate sum(dy^2) x.
+    """
+    if wrong.evidence.dy is None:
+        return None
+    square = float((wrong.evidence.dy**2).sum())
+    rates = [1.0, *(n for name, n in wrong.evidence.numbers.items() if name in ("lr", "eta"))]
+    return next((rate for rate in rates if np.isclose(factor, rate * square, rtol=STRICT)), None)
+
+
 def find_penalty(wrong: WrongGradient) -> Pattern | None:
     """Find an error that is a multiple of the tensor itself: that of a penalty on its square."""
     x = wrong.evidence.inputs.get(wrong.name)
@@ -89,6 +101,13 @@ def find_penalty(wrong: WrongGradient) -> Pattern | None:
     factor = float(wrong.error[wrong.comparable] @ values) / square
     if not factor or not wrong.explains(wrong.numeric + factor * x):
         return None
+    rate = _rate_of_step(wrong, -factor)
+    if rate is not None:
+        words = (
+            f"sum(dy^2) times {wrong.name} is missing, as where the weights are updated, by a step "
+            f"with the learning rate {rate:g}, before they are read"
+        )
+        return Pattern("updated weights", words)
     more = "too much" if factor > 0.0 else "missing"
     words = f"{abs(factor):.4g} times {wrong.name} itself is {more}, as of a penalty on its square"
     return Pattern("penalty", words)

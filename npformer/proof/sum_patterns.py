@@ -119,10 +119,7 @@ def _describe_weights(weights: np.ndarray, axis: int, ndim: int) -> Pattern:
     index = names[axis]
     present = np.flatnonzero(np.abs(weights) > STRICT)
     if np.abs(weights[present] - 1.0).max(initial=0.0) > STRICT:
-        numbers = ", ".join(f"{weight:.4g}" for weight in weights[:6])
-        more = ", ..." if n > 6 else ""
-        words = f"the terms of each {index} (axis {axis} of y) are multiplied by {numbers}{more}"
-        return Pattern("weights", words)
+        return Pattern("weights", _write_weights(weights, index, axis))
     if len(present) == 1:
         place = {0: f"the first {index}", n - 1: f"the last {index}"}.get(int(present[0]))
         place = place or f"{index} {present[0]}"
@@ -131,3 +128,15 @@ def _describe_weights(weights: np.ndarray, axis: int, ndim: int) -> Pattern:
     lost = [i for i in range(n) if i not in present]
     numbers = ", ".join(map(str, lost[:6])) + (", ..." if len(lost) > 6 else "")
     return Pattern("terms lost", f"the terms of {index} {numbers} (axis {axis} of y) are lost")
+
+
+def _write_weights(weights: np.ndarray, index: str, axis: int) -> str:
+    """Return the numbers that terms are multiplied by: of the wrong ones, if most are right."""
+    wrong = np.flatnonzero(np.abs(weights - 1.0) > STRICT)
+    indices = wrong if 2 * len(wrong) <= len(weights) else np.arange(len(weights))
+    numbers = ", ".join(f"{weight:.4g}" for weight in weights[indices[:6]])
+    more = ", ..." if len(indices) > 6 else ""
+    which = f"each {index}"
+    if len(indices) < len(weights):
+        which = f"{index} {', '.join(map(str, indices[:6]))}{more}"
+    return f"the terms of {which} (axis {axis} of y) are multiplied by {numbers}{more}"

@@ -135,7 +135,10 @@ def test_right_gradients_have_no_name():
 
 def test_an_error_is_named_beside_a_gradient_that_is_none():
     gated = (lambda x, unused: (x**2, x)), lambda dy, x: (4.0 * dy * x, None)
-    assert patterns_of(gated, X, B) == {"x": "backward is 2 times the derivative; 2 is the length"}
+    assert patterns_of(gated, X, B) == {
+        "x": "backward is 2 times the derivative; 2 is the length, or it is a plain 2, as of a "
+        "square: other sizes tell"
+    }
 
 
 def test_an_error_is_named_where_y_is_rounded_to_float32():

@@ -24,6 +24,7 @@ from npformer.proof.trials.arguments import (
     constructor_arguments,
     write_call,
 )
+from npformer.proof.trials.common_causes import keep_common_causes
 from npformer.proof.trials.definitions import (
     Definition,
     definitions_in,
@@ -121,6 +122,7 @@ def _try_passes(trial: Trial, definition: Definition) -> None:
     reasons: list[str] = []
     inputs_checked = _check_inputs(trial, definition, target, arguments, reasons)
     _set_limits_aside(trial)
+    trial.reports = keep_common_causes(trial.reports)
     if not inputs_checked:
         trial.reason = _most_telling(reasons)
         trial.advice = f"nf.gradcheck({_subject(trial, definition)}, {_names_of_inputs(target)})"

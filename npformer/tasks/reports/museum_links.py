@@ -35,6 +35,9 @@ TITLES = {
     "saved output": (
         "38. An activation keeps its result for the backward pass, which expects its input."
     ),
+    "target by value": (
+        "35. The backward pass finds the right class by the value of its probability."
+    ),
     "tied": "37. An output that shares the table of an embedding adds nothing to its gradient.",
     "transposed": TRANSPOSED,
     "zero": "32. A parameter without a gradient of its name gets a gradient of 0.",

@@ -9,7 +9,7 @@ from npformer.proof.trials.trial import Trial, try_module
 
 
 def trials_of(*definitions: object) -> list[Trial]:
-    module = ModuleType(__name__)
+    module = ModuleType(definitions[0].__module__)
     for definition in definitions:
         setattr(module, definition.__name__, definition)
     return list(try_module(module))
