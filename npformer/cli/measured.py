@@ -24,9 +24,6 @@ from npformer.tasks.estimators.scores import comparison_table
 from npformer.tasks.sources.file_task import Part
 from npformer.training.inspection.trace_table import align_columns
 
-MOST_REPORTED = 1000
-"""Samples of the test part in the report, which stays small enough to open."""
-
 MOST_COUNTED = 5
 """How many of the worst mistakes and translations are shown."""
 
@@ -60,10 +57,9 @@ def measure(
         if baseline is not None
     }
     size = counted(len(test), "test texts" if isinstance(model, TextClassifier) else "test series")
-    reported = test.rows(range(min(len(test), MOST_REPORTED)))
     title = f"{Path(training.options.task).name}: {size}"
     path = training.path / REPORT
-    model.report(*reported.data(), path, title=title, scores=scores, beside=beside, overwrite=True)
+    model.report(*test.data(), path, title=title, scores=scores, beside=beside, overwrite=True)
     words = f"{size}: {scores}\n\n{_comparison(scores, beside)}\n\n{mistakes(scores, test, model)}"
     return metrics, words, [REPORT]
 

@@ -111,6 +111,13 @@ def test_a_run_has_a_report(trained_on_texts):
     assert re.search(r'<p class="text">[a-z ]* no\d+</p>', report)
 
 
+def test_all_sections_of_a_report_are_of_the_same_samples(trained_on_texts):
+    report = (trained_on_texts / "report.html").read_text("utf-8")
+    accuracy = f"{metrics_of(trained_on_texts)['test']['accuracy']:.4f}"
+    assert report.count(f">{accuracy}</td>") >= 2  # of "this model", and of the model below it
+    assert "are over all 40 samples" in report
+
+
 def test_the_model_is_the_one_that_was_measured(trained_on_texts, prints):
     classifier = nf.load(trained_on_texts / "model.safetensors")
     assert classifier.classes_.tolist() == ["food", "weather"]

@@ -11,6 +11,7 @@ import numpy as np
 from npformer.core import a_type, checks, describe
 from npformer.data.json_file import read_json_if_there
 from npformer.data.lists import check_list
+from npformer.data.tokenizers.word_places import WordPlaces, words_of_tokens
 
 MASK = "[MASK]"
 """Stands in a text for a hidden token."""
@@ -127,6 +128,10 @@ class Tokenizer(ABC):
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """Return the token of each id."""
         return [self.token(id) for id in self.check_token_ids(ids)]
+
+    def word_places(self, text: str, max_len: int | None = None) -> WordPlaces:
+        """Return the words of a text, each with the places of its tokens among its ids."""
+        return words_of_tokens(self.tokens(self.ids(text, max_len)))
 
     def check_token_ids(self, ids: Any) -> list[int]:
         """Return token ids as a list, after checking that each is in the vocabulary."""

@@ -9,6 +9,7 @@ from typing import Any, Self
 from npformer.core import checks
 from npformer.data.tokenizers.marks import JOINER, MARKS, unify_marks, word_pattern
 from npformer.data.tokenizers.tokenizer import MASK, VocabularyTokenizer, check_texts
+from npformer.data.tokenizers.word_places import WordPlaces
 
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
@@ -110,6 +111,19 @@ class WordTokenizer(VocabularyTokenizer):
                 ngrams = ngrams_of(word, self.ngrams)
                 ids += [self._id_of[ngram] for ngram in ngrams if ngram in self._id_of]
         return ids[:max_len]
+
+    def word_places(self, text: str, max_len: int | None = None) -> WordPlaces:
+        """Return the words of a text, each with the places of its id and of its parts' ids."""
+        words = self._words(text)[:max_len]
+        places = [(word, [place]) for place, word in enumerate(words)]
+        n = len(words)
+        for word, places_of_word in places if self.ngrams else ():
+            n_parts = sum(ngram in self._id_of for ngram in ngrams_of(word, self.ngrams))
+            places_of_word += range(n, n + n_parts)
+            n += n_parts
+        if max_len is None:
+            return places
+        return [(word, [place for place in of_word if place < max_len]) for word, of_word in places]
 
     def _words(self, text: str) -> list[str]:
         """Return the words of a text, and `MASK` for each hidden one."""

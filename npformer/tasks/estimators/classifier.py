@@ -300,18 +300,21 @@ class Classifier(Estimator):
         scores = scores or self.evaluate(listed, self.classes_[y])
         rows, words = {"this model": scores, **(beside or {})}, TEXTS["results"]
         notes = words["calibration"] + words["majority"] * (MAJORITY in rows)
-        opening = [comparison_table(rows), notes, scores.by_class()]
+        opening: list[Any] = [comparison_table(rows), notes, scores.by_class()]
         models: Any = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
         if len(models) > 1:
             opening.insert(0, words["members"].format(n=len(models)))
+            opening.append(scores.confusion_table())
         else:
             models = self.model
-        kind = "text" if isinstance(listed[0], str) else "series"
+        of_texts = isinstance(listed[0], str)
+        kind = "text" if of_texts else "series"
         shown = {
             "title": f"A {kind} classifier: its mistakes, and a look inside",
             "token_names": self.reader_.token_names(),
             "class_names": self.names.words(),
-            "sample_names": listed if kind == "text" else None,
+            "sample_names": listed if of_texts else None,
+            "sample_words": (lambda i: self.reader_.words_of(listed[i])) if of_texts else None,
             "opening": [f"Measured on {scores.n:,} samples.", *opening],
         }
         x, mask = self.reader_.read(listed)

@@ -11,6 +11,7 @@ import numpy as np
 from npformer.data.lists import check_list
 from npformer.data.tokenizers import Tokenizer, WordTokenizer, frequent_pairs, train_tokenizer
 from npformer.data.tokenizers.tokenizer import check_texts
+from npformer.data.tokenizers.word_places import WordPlaces
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.one_series import check_series
 from npformer.tasks.estimators.vocabularies import recall_tokenizer
@@ -71,6 +72,10 @@ class Reader(ABC):
 
     def token_names(self) -> list[str] | None:
         """Return the names of token ids, if they have some."""
+        return None
+
+    def words_of(self, sample: Any) -> WordPlaces | None:
+        """Return the words of a sample, with the places of their tokens, if it has words."""
         return None
 
     def around(self, classes: np.ndarray, preparation: Any) -> tuple[dict[str, Any], str]:
@@ -306,6 +311,10 @@ class TextReader(Reader):
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizer."""
         return {"tokenizer": self.tokenizer.to_dict(), "max_len": self.max_len}
+
+    def words_of(self, sample: str) -> WordPlaces:
+        """Return the words of a text, with the places of their tokens; an empty text has one."""
+        return self.tokenizer.word_places(sample, self.max_len) or [("", [0])]
 
     def token_names(self) -> list[str]:
         """Return the token of each id."""

@@ -85,6 +85,12 @@ class Scores:
         table = [["class", "labels", "precision", "recall", "F1"]]
         return table + [[str(name), f"{n:,}", *_words(figures)] for name, n, figures in rows]
 
+    def confusion_table(self) -> Table:
+        """Return a row for each label, with how often each class was predicted."""
+        names = shorten_names([str(name) for name in self.classes], LONGEST)
+        counts = zip(names, self.confusion.tolist(), strict=True)
+        return [["label / predicted", *names], *([name, *map(str, row)] for name, row in counts)]
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return {
@@ -103,11 +109,8 @@ class Scores:
         short = [[name, *row[1:]] for name, row in zip(names, rows, strict=True)]
         lines += align_columns([head, *short], "<>>>>")
         if len(names) <= 12:
-            counts = [["label / predicted", *names]]
-            for name, row in zip(names, self.confusion, strict=True):
-                counts.append([name, *map(str, row)])
             wide = max(4, *map(len, names))
-            lines += ["", *align_columns(counts, f"<{'>' * len(names)}", wide)]
+            lines += ["", *align_columns(self.confusion_table(), f"<{'>' * len(names)}", wide)]
         return "\n".join(lines)
 
 

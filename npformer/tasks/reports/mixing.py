@@ -16,6 +16,7 @@ from npformer.mixers import Mixer
 from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.axes import MOST_TOKENS, add_axes, heads
 from npformer.tasks.reports.elements import TEXTS, e, section
+from npformer.tasks.reports.names import Words
 from npformer.tasks.reports.png import data_address, scale_for, shrink
 from npformer.tasks.reports.views import (
     SIDE,
@@ -54,7 +55,15 @@ def show_mixing(models: Sequence[Answers], chosen: Sequence[int], left_out: list
         articles.append(e("article", title, e("p", text, class_="text") if text else None, card))
     of_tokens = x.ndim == 2 and y.ndim == 2 and y.dtype.kind in "iu"
     labels = " Each token has its place above it and its label below." if of_tokens else ""
-    return section("mixing", _pieces(first, chosen), _legend(), articles, labels=labels)
+    has_words = first.called.words_of_sample is not None
+    return section(
+        "mixing",
+        _pieces(first, chosen),
+        _legend(),
+        articles,
+        labels=labels,
+        words=TEXTS["mixing"]["words"] if has_words else "",
+    )
 
 
 def _pictures(
@@ -136,15 +145,20 @@ def _figure(judged: Answers, i: int, head: int, matrix: np.ndarray, side: int) -
     """Return a head's matrix of a sample, with the names of tokens at its axes if they have any."""
     x, mask = judged.samples.inputs[0].x[i], judged.token_mask(i)
     length = length_to_show(mask)
-    names: list[str] = []
-    if x.ndim == 1 and judged.called.tokens:
-        length = min(length, MOST_TOKENS)
-        names = [judged.called.token(id) for id in x[:length]]
+    token_names = [judged.called.token(id) for id in x[:length]] if x.ndim == 1 else []
+    names = token_names[:MOST_TOKENS] if judged.called.tokens else []
+    if x.ndim == 1 and judged.called.words_of_sample is not None:
+        words_of_sample = judged.called.words(i, x)
+        matrix, mask = merge_words(matrix, words_of_sample), np.ones(len(words_of_sample), bool)
+        token_names = [word for word, _ in words_of_sample]
+        names = token_names[:MOST_TOKENS]
+        length = len(token_names)
+    length = min(length, len(names) or length)
     values, is_kept = matrix[:length, :length].real, np.outer(mask[:length], mask[:length])
     finite = np.where(is_kept & np.isfinite(values), values, 0.0)
     scale, low, high = scale_for(finite)
     words = "real part, " if matrix.dtype.kind == "c" else ""
-    words += _largest(judged, x, finite) if scale == "weights" else f"{-high:.2f} to {high:.2f}"
+    words += _largest(finite, token_names) if scale == "weights" else f"{-high:.2f} to {high:.2f}"
     block = -(-length // side)
     if block > 1 and not names:
         words += f"; a pixel is the largest of {block} x {block}"
@@ -160,12 +174,21 @@ def _figure(judged: Answers, i: int, head: int, matrix: np.ndarray, side: int) -
     return e("figure", picture, caption, class_=size_class(length))
 
 
-def _largest(judged: Answers, x: np.ndarray, numbers: np.ndarray) -> str:
+def merge_words(matrix: np.ndarray, words: Words) -> np.ndarray:
+    """Return weights between words, of a matrix (length, length) of weights between tokens.
+
+    A word's row is the mean of its tokens' rows, and its column the sum of its tokens' columns: so
+    rows that sum to 1 still do.
+    """
+    places = [places for _, places in words]
+    columns = np.stack([matrix[:, of_word].sum(axis=1) for of_word in places], axis=1)
+    return np.stack([columns[of_word].mean(axis=0) for of_word in places])
+
+
+def _largest(numbers: np.ndarray, names: Sequence[str]) -> str:
     """Return a sentence on the largest weight of a matrix, and which token it gives to which."""
-    row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
-    token, other = (
-        str(at) if x.ndim == 2 else f"{at} ({judged.called.token(x[at])})" for at in (row, column)
-    )
+    row, column = divmod(int(np.argmax(np.abs(numbers))), numbers.shape[1])
+    token, other = (f"{at} ({names[at]})" if names else str(at) for at in (row, column))
     return f"{numbers[row, column]:.2f}: {token} from {other}"
 
 

@@ -1,9 +1,11 @@
 """Names of tokens, classes and samples in a report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from npformer.core import checks
 from npformer.core.support.wording import shorten_names
@@ -15,16 +17,26 @@ LONGEST = 40
 LONGEST_SAMPLE = 400
 """The most characters of a sample's name that are shown."""
 
+Words = Sequence[tuple[str, Sequence[int]]]
+"""The words of a text, each with the places of its tokens."""
+
 Names = Mapping[int, str] | Sequence[str]
 
 
 @dataclass(frozen=True)
 class Glossary:
-    """Names of token ids, classes and samples, by number."""
+    """Names of token ids, classes and samples, by number, and the words of samples."""
 
     tokens: Mapping[int, str] = field(default_factory=dict)
     classes: Mapping[int, str] = field(default_factory=dict)
     samples: Mapping[int, str] = field(default_factory=dict)
+    words_of_sample: Callable[[int], Words] | None = None
+
+    def words(self, i: int, ids: np.ndarray) -> Words:
+        """Return the words of a sample, with the places of their tokens; else each token."""
+        if self.words_of_sample is not None:
+            return self.words_of_sample(int(i))
+        return [(self.token(id), [place]) for place, id in enumerate(ids)]
 
     def sample(self, i: int) -> str:
         """Return the name of a sample, cut if it is long; "" if it has none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.reports.answers import judge
 from npformer.tasks.reports.elements import TEXTS, document, e, section
 from npformer.tasks.reports.mixing import show_mixing
-from npformer.tasks.reports.names import Glossary, Names, check_names
+from npformer.tasks.reports.names import Glossary, Names, Words, check_names
 from npformer.tasks.reports.tables import (
+    WORST,
     mistakes_section,
     models_section,
     show_results,
@@ -45,6 +46,7 @@ def report(
     notes: Mapping[str, str] | None = None,
     batch_size: int = 256,
     sample_names: Sequence[str] | None = None,
+    sample_words: Callable[[int], Words] | None = None,
     opening: Sequence[str | Sequence[Sequence[str]]] = (),
     overwrite: bool = False,
 ) -> Path:
@@ -73,6 +75,9 @@ def report(
         As in `evaluate`.
     sample_names : list of str, optional
         Names of the samples, such as the texts that they were made from.
+    sample_words : callable, optional
+        Returns, for the number of a sample, its words, each with the places of its tokens:
+        ``[("great", [0, 2]), (".", [1])]``. The matrices then have a row and a column for a word.
     opening : list of str or tables, optional
         What the report begins with: paragraphs, and tables as lists of rows, the heading first.
     overwrite : bool
@@ -96,6 +101,7 @@ def report(
         check_names("token_names", token_names, first.vocab_size, "token id"),
         check_names("class_names", class_names, first.n_classes, "class"),
         check_names("sample_names", sample_names, len(x), "sample"),
+        sample_words,
     )
     notes = {} if notes is None else notes
     checks.instance("notes", notes, Mapping)
@@ -111,7 +117,7 @@ def report(
         show_results(opening) if opening else None,
         models_section(judged, notes),
         mistakes_section(judged, left_out),
-        words_section(judged, chosen),
+        words_section(judged, chosen, WORST),
         show_mixing(judged, chosen, left_out),
         tensors_section(judged, chosen),
     ]

@@ -1,5 +1,7 @@
 """TextClassifier: from strings to labels."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -326,10 +328,32 @@ def test_a_report_shows_the_weights_of_words(classifier, tmp_path):
     assert 'href="#words"' in page
 
 
+def test_a_report_names_whole_words(tmp_path):
+    texts, labels = texts_and_labels(60)
+    with_parts = small(ngrams=3).fit(texts, labels, **QUICK | {"epochs": 1})
+    with_parts.report(texts, labels, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    maps = page.partition('id="mixing"')[2].partition('id="tensors"')[0]
+    names = re.findall(r'class="row">([^<]*)</text>', maps)
+    assert {*names} <= {word for text in texts for word in text.split()}
+
+
+def test_members_have_a_confusion_matrix_of_all_together(tmp_path):
+    texts, labels = texts_and_labels(60)
+    both = small(members=2).fit(texts, labels, **QUICK | {"epochs": 1})
+    both.report(texts, labels, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    results = page.partition('id="results"')[2].partition("</section>")[0]
+    counts = both.evaluate(texts, labels).confusion
+    assert "label / predicted" in results
+    cells = re.findall(r'<td class="number">(\d+)</td>', results.partition("label / pred")[2])
+    assert cells == [str(n) for n in counts.ravel()]
+
+
 def test_without_words_a_report_has_no_section_of_words(narrow, tmp_path):
     narrow.report(*texts_and_labels(20), tmp_path / "report.html")
     navigation = (tmp_path / "report.html").read_text("utf-8").partition("</nav>")[0]
-    assert "words" not in navigation
+    assert 'href="#words"' not in navigation
 
 
 def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):

@@ -402,3 +402,19 @@ def test_names_of_tokens_need_tokens(small_model, rng, tmp_path):
     y = np.array([0, 1, 2])
     with pytest.raises(ValueError, match="the models have no token ids; leave it out"):
         nf.report(small_model(n_features=2), x, y, token_names=["a"], path=tmp_path / "r.html")
+
+
+def test_parts_of_words_are_one_row_of_a_picture(small_model, token_batch, shown):
+    ids, labels, mask = token_batch
+    length = int(mask[0].sum())
+    words = [("goodness", [0, length - 1]), *((f"w{i}", [i]) for i in range(1, length - 1))]
+    model = small_model()
+    page = shown(model, ids, labels, mask, samples=[0], sample_words=lambda i: words)
+    weights = model.explain(ids[:1], mask[:1])[0].matrices[0, 0][:length, :length]
+    columns = weights[:, : length - 1].copy()
+    columns[:, 0] += weights[:, length - 1]
+    merged = columns[: length - 1].copy()
+    merged[0] = (columns[0] + columns[length - 1]) / 2
+    index, _ = pixels(page.of("image")[0]["href"])
+    np.testing.assert_array_equal(index, 1 + np.rint(63 * merged / merged.max()))
+    np.testing.assert_allclose(merged.sum(axis=1), 1.0)

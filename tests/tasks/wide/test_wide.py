@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer.data.tokenizers import frequent_pairs
 from npformer.tasks.wide import Wide, WideSequenceClassifier
+from npformer.tasks.wide.evidence import evidence_for
 from npformer.tasks.wide.layer import SCALE
 from tests.needs import NEEDS
 
@@ -103,3 +104,30 @@ def test_a_model_is_saved_with_its_pairs(tmp_path):
     np.testing.assert_array_equal(again(x), model(x))
     model.wide.idf.value[...] = 0.0
     assert np.abs(again(x) - model(x))[:, 1].max() > 1.0
+
+
+def evidence(words, answer=1):
+    """Return what the words of a text of three tokens add, and the weights that say so."""
+    wide = learned()
+    rng = np.random.default_rng(0)
+    wide.weight.value[...] = rng.normal(size=wide.weight.shape)
+    x = np.array([[2, 3, 4, 0]])
+    mask = np.array([[True, True, True, False]])
+    return evidence_for(wide, x, mask, np.array([answer]), [words])[0], wide
+
+
+def test_evidence_sums_to_the_difference_of_the_logits():
+    sums, wide = evidence([("a", [0]), ("b", [1]), ("c", [2])])
+    weight = vector(wide, [2, 3, 4]) @ wide.weight.value
+    np.testing.assert_allclose(sum(sums.values()), weight[1] - weight[0])
+
+
+def test_a_word_adds_what_its_tokens_add():
+    tokens, _ = evidence([("a", [0]), ("b", [1]), ("c", [2])])
+    words, _ = evidence([("ac", [0, 2]), ("b", [1])])
+    np.testing.assert_allclose(words["ac"], tokens["a"] + tokens["c"])
+
+
+def test_a_pair_of_neighbours_counts_by_itself():
+    sums, _ = evidence([("a", [0]), ("b", [1]), ("c", [2])])
+    assert {*sums} == {"a", "b", "c", "a b", "b c"}
