@@ -13,6 +13,7 @@ rooms that it enters. ``__init__.pyi`` has the same names for editors and type c
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -34,6 +35,9 @@ _MODULES = {
     "sklearn": "npformer.tasks.sklearn",  # needs the extra `sklearn`
 }
 """Each public module, by its short name."""
+
+_WITH_PARTS = ("functional", "layers", "mixers", "models", "optim", "data", "core")
+"""Modules whose names may be missed at the top of the package."""
 
 _NAMES = {
     # the foundation
@@ -126,12 +130,27 @@ def __getattr__(name: str) -> Any:
     elif name in _NAMES:
         value = getattr(import_module(_NAMES[name]), name)
     else:
-        raise AttributeError(
-            f"module 'npformer' has no attribute {name!r}; write Encoder, SequenceClassifier or "
-            "LanguageModel; their parts: npformer.layers"
-        )
+        raise AttributeError(f"module 'npformer' has no attribute {name!r}{_advice(name)}")
     globals()[name] = value
     return value
+
+
+def _advice(name: str) -> str:
+    """Return what to write instead of a name that the package does not have at its top."""
+    if name.startswith("_") or find_spec(f"npformer.{name}") is not None:
+        return ""  # Python asks for these before it imports a folder of the package
+    from npformer.core.support.other_names import place_of
+    from npformer.core.support.wording import did_you_mean
+
+    place = place_of(name)
+    if place is not None:
+        return f"; write {place}"
+    for short in _WITH_PARTS:
+        if hasattr(import_module(_MODULES[short]), name):
+            return f"; write npformer.{short}.{name}"
+    return did_you_mean(name, __all__) or (
+        "; write Encoder, SequenceClassifier or LanguageModel; their parts: npformer.layers"
+    )
 
 
 def __dir__() -> list[str]:

@@ -48,10 +48,11 @@ OTHERS = {
 
 @pytest.mark.parametrize("what", OTHERS)
 def test_arguments_under_other_names(model, data, what):
+    classifier = "SequenceClassifier"
     call, kind = {
         "EncoderConfig": (nf.EncoderConfig, "EncoderConfig"),
         "Adam": (partial(nf.Adam, model.parameters()), "Adam"),
-        "SequenceClassifier": (partial(nf.SequenceClassifier, model.config, 3), "SequenceModel"),
+        classifier: (partial(nf.SequenceClassifier, model.config, 3), classifier),
         "model": (partial(model, data[0]), "SequenceClassifier.__call__"),
         "fit": (partial(nf.fit, model, data), "fit"),
     }[what]
@@ -67,7 +68,7 @@ def test_arguments_under_other_names(model, data, what):
 
 
 def test_what_the_package_itself_has_not():
-    with pytest.raises(AttributeError, match=r"no attribute 'Transformer'; write Encoder"):
+    with pytest.raises(AttributeError, match=r"no attribute 'Transformer'; write npformer.Encoder"):
         nf.Transformer  # noqa: B018
     assert not hasattr(nf, "Linear")
 

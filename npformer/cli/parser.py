@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from npformer.core.support.other_names import suggest_command
 from npformer.core.support.wording import did_you_mean
 
 
@@ -52,7 +53,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Check that a value is one of an argument's choices; the error names one that is near."""
         if action.choices is not None and value not in action.choices:
-            near = did_you_mean(value, action.choices)
+            suggest = suggest_command if action.dest == "command" else did_you_mean
+            near = suggest(value, action.choices)
             known = ", ".join(map(str, action.choices))
             raise argparse.ArgumentError(action, f"{value!r} is unknown; expected {known}{near}")
 

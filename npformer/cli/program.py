@@ -25,7 +25,7 @@ from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, keep_writes_from_failing, usable_streams
 from npformer.core import BackendUnavailableError, BatchTooLargeError, describe
-from npformer.core.support.wording import did_you_mean
+from npformer.core.support.other_names import suggest_argument
 from npformer.training.distributed import Communicator, LauncherError, RankFailed, world
 from npformer.training.watchers import NonFiniteLossError
 
@@ -119,8 +119,10 @@ def make_parser() -> Parser:
 
 
 def _unknown(word: str, parser: Parser) -> str:
-    known = [flag.lstrip("-") for flag in parser._option_string_actions if word.startswith("-")]
-    hint = did_you_mean(word.lstrip("-"), known).replace("'", "'--", 1)
+    flags = [flag.lstrip("-") for flag in parser._option_string_actions if word.startswith("-")]
+    known = [flag.replace("-", "_") for flag in flags]
+    name = word.lstrip("-").partition("=")[0].replace("-", "_")
+    hint = suggest_argument(name, known).replace("_", "-").replace("'", "'--", 1)
     return f"{word} is unknown{hint}"
 
 

@@ -17,6 +17,7 @@ from npformer.core import (
 )
 from npformer.core.inputs import inputs_of_arrays
 from npformer.core.support.explained_errors import refuse_unknown_arguments
+from npformer.core.support.other_names import METHODS
 from npformer.engine.team import team_of
 from npformer.models.batch import Batch
 from npformer.models.losses import Classification, Loss
@@ -28,19 +29,6 @@ from npformer.training.inspection.explain import Explanation, explain
 Answers = tuple[np.ndarray, list[np.ndarray], np.ndarray]
 """Outputs on the host, their targets (and the weights of these), and the number of the sample to
 which each output belongs."""
-
-HABITS = {
-    "fit": "Write npformer.fit(model, (x, y))",
-    "train": "npformer.fit(model, (x, y)) trains; nothing has to be switched on for it",
-    "eval": "A call, predict and evaluate never drop anything: nothing has to be switched off",
-    "compile": "Nothing has to be compiled: loss, optimizer and metric are arguments of fit",
-    "cuda": "Write model.to('cupy')",
-    "evaluate": "Write npformer.evaluate(model, (x, y))",
-    "save": "Write npformer.save(model, path)",
-    "state_dict": "model.parameters() has the arrays; npformer.save writes the whole model",
-    "predict_proba": "Write model.predict_probabilities(x)",
-}
-"""Methods of other libraries, and what to write here instead."""
 
 
 class Model(Trainable):
@@ -78,9 +66,9 @@ class Model(Trainable):
 
         def __getattr__(self, name):
             """Raise an error that names what to write instead of other libraries' methods."""
-            if name in HABITS:
+            if name in METHODS:
                 model_name = type(self).__name__
-                raise AttributeError(f"{model_name!r} has no attribute {name!r}. {HABITS[name]}")
+                raise AttributeError(f"{model_name!r} has no attribute {name!r}. {METHODS[name]}")
             return super().__getattribute__(name)  # raises the usual error
 
     @refuse_unknown_arguments

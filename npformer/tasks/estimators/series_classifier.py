@@ -11,8 +11,10 @@ import numpy as np
 from npformer.core import checks
 from npformer.tasks.estimators.classifier import Classifier
 from npformer.tasks.estimators.readers import SeriesReader
+from npformer.tasks.estimators.unknown_settings import explain_unknown_settings
 
 
+@explain_unknown_settings
 @dataclass(kw_only=True, eq=False, repr=False)
 class SeriesClassifier(Classifier):
     """A classifier of series of feature vectors, which may differ in length.

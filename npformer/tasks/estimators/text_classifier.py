@@ -19,11 +19,13 @@ from npformer.tasks.estimators.filling import open_model
 from npformer.tasks.estimators.fitting_mixers import classifier_for, set_usual_positions
 from npformer.tasks.estimators.readers import TextReader
 from npformer.tasks.estimators.text_filler import TextFiller
+from npformer.tasks.estimators.unknown_settings import explain_unknown_settings
 
 if TYPE_CHECKING:
     from npformer.interop import PretrainedEncoder
 
 
+@explain_unknown_settings
 @dataclass(kw_only=True, eq=False, repr=False)
 class TextClassifier(Classifier):
     """A text classifier: tokenizer, class names and model in one.

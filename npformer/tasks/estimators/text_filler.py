@@ -20,6 +20,7 @@ from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import set_usual_positions
 from npformer.tasks.estimators.split import recall_rows
+from npformer.tasks.estimators.unknown_settings import explain_unknown_settings
 from npformer.tasks.estimators.vocabularies import recall_tokenizer
 from npformer.training.data_checks import check_data
 from npformer.training.evaluation import evaluate
@@ -56,6 +57,7 @@ class FillerScores:
         return asdict(self)
 
 
+@explain_unknown_settings
 @dataclass(kw_only=True, eq=False, repr=False)
 class TextFiller(Estimator):
     """A model that fills gaps in texts, together with its tokenizer.

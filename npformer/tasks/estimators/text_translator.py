@@ -21,6 +21,7 @@ from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.pair_split import check_pairs, recall_rows_by_source
 from npformer.tasks.estimators.translations import Translations, translations_of
+from npformer.tasks.estimators.unknown_settings import explain_unknown_settings
 from npformer.tasks.estimators.vocabularies import recall_tokenizer
 from npformer.training.distributed import communicator_of
 from npformer.training.storage.drawn import Drawn
@@ -28,6 +29,7 @@ from npformer.training.storage.drawn import Drawn
 AUTO = "auto"
 
 
+@explain_unknown_settings
 @dataclass(kw_only=True, eq=False, repr=False)
 class TextTranslator(Estimator):
     """A model that turns one text into another, together with both tokenizers.

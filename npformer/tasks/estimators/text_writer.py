@@ -19,6 +19,7 @@ from npformer.interop.tokenizers import tokenizer_of
 from npformer.models.trainable import LanguageModel
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
+from npformer.tasks.estimators.unknown_settings import explain_unknown_settings
 from npformer.tasks.estimators.vocabularies import recall_tokenizer
 from npformer.training.evaluation import evaluate
 from npformer.training.generation.texts import write_pieces
@@ -59,6 +60,7 @@ class TextScores:
         return {**asdict(self), "bits": self.bits, "perplexity": self.perplexity}
 
 
+@explain_unknown_settings
 @dataclass(kw_only=True, eq=False, repr=False)
 class TextWriter(Estimator):
     """A model that continues a text, together with its tokenizer.

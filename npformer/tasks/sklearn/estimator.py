@@ -13,6 +13,7 @@ from npformer.models.losses import SoftmaxCrossEntropy
 from npformer.optim import Adam
 from npformer.tasks.estimators.estimator import Ensemble
 from npformer.tasks.estimators.split import stratified_split
+from npformer.tasks.estimators.unknown_settings import explain_unknown_settings
 from npformer.tasks.sklearn.samples import samples_of
 from npformer.tasks.sklearn.targets import classes_of, labels_of, numbers_of, weights_of
 from npformer.tasks.sklearn.training import (
@@ -25,6 +26,7 @@ from npformer.tasks.sklearn.training import (
 )
 
 
+@explain_unknown_settings
 @dataclass(kw_only=True, eq=False, repr=False)
 class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: ignore[misc]
     """A Transformer encoder that classifies token ids, series, or texts.
