@@ -5,8 +5,8 @@ A method's object may hold parameters, with their gradients in that dictionary.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from npformer.proof.foreign.arrays_inside import (
     all_paths,
     arrays_inside,
     convert_to_float64,
+    numbers_inside,
     read,
     write,
 )
@@ -27,7 +28,13 @@ from npformer.proof.foreign.gradient_places import (
     returned_arrays,
 )
 from npformer.proof.foreign.repeatable import repeatable_draws
+from npformer.proof.foreign.returned_names import (
+    match_names,
+    names_of_gradients,
+    trained_globals,
+)
 from npformer.proof.foreign.stateful import copy_object
+from npformer.proof.pair_names import GRADIENT_OF_OUTPUT
 from npformer.proof.pairs import Call, copy_generators, name_of
 from npformer.proof.problem import Convert, Problem, is_ids_or_mask
 from npformer.proof.rules import move
@@ -65,7 +72,9 @@ class ValueAndGradient:
     def __post_init__(self) -> None:
         self.title = name_of(self.function)
         owner = getattr(self.function, "__self__", None)
+        self.names = names_of_gradients(self.function)
         self.base = None if owner is None else copy_object(owner)
+        self.globals = trained_globals(self.function, self.names)
         if self.base is not None:
             self.title = f"{type(owner).__name__}.{self.title}"
             converted = convert_to_float64(self.base)
@@ -74,13 +83,28 @@ class ValueAndGradient:
         self.call = Call(self.function, self.inputs, self.options)
         self.arguments = copy.deepcopy(self.call.values)
         convert_to_float64(self.arguments)
+        self._hold_trained_numbers()
+
+    def _hold_trained_numbers(self) -> None:
+        """Replace numbers among the arguments whose gradients are returned by arrays."""
+        numbers = numbers_inside(self.arguments)
+        by_argument = {name: numbers.get(f"[{name!r}]") for name in self.arguments}
+        held = {name: number for name, number in by_argument.items() if number is not None}
+        for name in match_names(held, self.names):
+            self.arguments[name] = held[name]
+
+    def copies(self) -> tuple[Any, dict[str, Any]]:
+        """Return copies of the object, or of the arrays that are global, and of the arguments."""
+        base = copy_object(self.globals if self.base is None else self.base)
+        return base, copy.deepcopy(self.arguments)
 
     def run(self, base: Any, arguments: dict[str, Any]) -> tuple[float, Any]:
         """Return the loss and the gradient."""
         function = self.function
-        if base is not None:
+        if self.base is not None:
             function = getattr(base, self.function.__name__)
-        with repeatable_draws(self.seed):
+        new_globals = base if self.base is None else {}
+        with repeatable_draws(self.seed), _globals_set(self.function, new_globals):
             result = self.call.run(copy_generators(arguments), function)
         if not is_value_and_gradient(result):
             name = name_of(self.function)
@@ -98,7 +122,21 @@ class ValueAndGradient:
             arrays |= arrays_inside(value, within=name)
         if self.base is not None:
             arrays |= arrays_inside(self.base, within="self")
-        return arrays
+        return arrays | self.globals
+
+
+@contextmanager
+def _globals_set(function: Any, values: Mapping[str, np.ndarray]) -> Iterator[None]:
+    """Set global arrays that a function reads inside a `with` block, and restore them."""
+    if not values:
+        yield
+        return
+    originals = {name: function.__globals__[name] for name in values}
+    function.__globals__.update(values)
+    try:
+        yield
+    finally:
+        function.__globals__.update(originals)
 
 
 def is_value_and_gradient(result: Any) -> bool:
@@ -118,7 +156,7 @@ def value_and_gradient_problem(
 
     A parameter by its name that the loss depends on is checked even if it has no gradient.
     """
-    _, gradient = target.run(copy_object(target.base), copy.deepcopy(target.arguments))
+    _, gradient = target.run(*target.copies())
     places: dict[str, str | None] = {**_find_places(target, gradient, params)}
     if wrt is not None:
         places = {name: place for name, place in places.items() if name in wrt}
@@ -137,7 +175,7 @@ def _depends_on(target: ValueAndGradient, name: str) -> bool:
     array = target.arrays()[name]
 
     def loss(step: float) -> float:
-        base, arguments = copy_object(target.base), copy.deepcopy(target.arguments)
+        base, arguments = target.copies()
         _set_array(base, arguments, name, array + step * (move(array) + 0.01))
         return target.run(base, arguments)[0]
 
@@ -152,7 +190,7 @@ def _problem(
     arrays = {name: new_copy(originals[name]) for name in places}
 
     def forward() -> tuple[Any, Any]:
-        base, arguments = copy_object(target.base), copy.deepcopy(target.arguments)
+        base, arguments = target.copies()
         for name, array in arrays.items():
             _set_array(base, arguments, name, array)
         loss, gradient = target.run(base, arguments)
@@ -188,12 +226,15 @@ def _problem(
 
 def _set_array(base: Any, arguments: dict[str, Any], name: str, value: np.ndarray) -> None:
     """Put an array into the object, the arguments, or a list or dictionary among them."""
-    if name.startswith("self."):
+    if name.startswith("self.") and not isinstance(base, dict):
         read(base, name.removeprefix("self."))[...] = value
         return
     value = value.copy()
     if name in arguments:
         arguments[name] = value
+        return
+    if isinstance(base, dict) and name in base:
+        base[name] = value
         return
     argument = next(a for a in arguments if name.startswith((f"{a}[", f"{a}.")))
     write(arguments[argument], name.removeprefix(argument).removeprefix("."), value)
@@ -206,10 +247,23 @@ def _find_places(
     arrays = target.arrays()
     if params is not None:
         return {_full_name(name, arrays): place for name, place in params.items()}
-    returned = returned_arrays(gradient)
+    return _match_returned(target, arrays, returned_arrays(gradient))
+
+
+def _match_returned(
+    target: ValueAndGradient,
+    arrays: Mapping[str, np.ndarray],
+    returned: Mapping[str, np.ndarray],
+) -> dict[str, str]:
+    """Return the place of each gradient: by its key, by its name in the source, or in order."""
     by_key = {place: array for place, array in returned.items() if place.endswith("']")}
-    in_order = {place: array for place, array in returned.items() if place not in by_key}
-    places = match_gradients(arrays, by_key)
+    by_name = match_names(arrays, target.names)
+    places = match_gradients(arrays, by_key) | by_name
+    settled = {*by_key, *by_name.values()}
+    in_order = {place: array for place, array in returned.items() if place not in settled}
+    if by_name:  # then what has no name, or not that of a gradient, is none: a state, a score
+        gradients = {p for p, name in target.names.items() if GRADIENT_OF_OUTPUT.search(name)}
+        in_order = {place: array for place, array in in_order.items() if place in gradients}
     rest = {name: array for name, array in arrays.items() if name not in places}
     return places | _assign_in_order(rest, in_order)
 
