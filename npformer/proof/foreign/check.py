@@ -11,7 +11,7 @@ from npformer.proof.blind_spots import coinciding_sizes
 from npformer.proof.comparison import Comparison, Settings
 from npformer.proof.foreign.causes import find_late_gradients, find_missing_paths
 from npformer.proof.foreign.gradient_places import GradientPlaces
-from npformer.proof.foreign.libraries import LIBRARIES, library_of
+from npformer.proof.foreign.libraries import LIBRARIES, is_autograd_function, library_of
 from npformer.proof.foreign.libraries.library_function import library_problem
 from npformer.proof.foreign.protocol import CHANGES_INPUT, observe_protocol
 from npformer.proof.foreign.readings import FunctionPair, Reading, readings_of
@@ -39,10 +39,10 @@ def check_foreign(
 ) -> GradcheckReport:
     """Check an object with state, or a function that returns (loss, gradient)."""
     if isinstance(target, type):
-        raise TypeError(
-            f"target is the class {target.__name__}; expected an object of it: "
-            f"gradcheck({target.__name__}(...), x)"
-        )
+        name, expected = target.__name__, f"an object of it: gradcheck({target.__name__}(...), x)"
+        if is_autograd_function(target):
+            expected = f"its method apply, which runs its passes: gradcheck({name}.apply, x)"
+        raise TypeError(f"target is the class {name}; expected {expected}")
     if library := library_of(target, inputs):
         return _check_library(library, target, inputs, options, wrt, settings)
     if readings := readings_of(target):

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from npformer.core import Layer
-from npformer.proof.foreign.libraries import library_of
+from npformer.proof.foreign.libraries import is_autograd_function, library_of
 from npformer.proof.foreign.readings import method_names
 from npformer.proof.foreign.value_and_gradient import loss_method
 from npformer.proof.pair_names import backward_names
@@ -40,6 +40,7 @@ def definitions_in(module: ModuleType) -> list[Definition]:
     pairs = dict(_pairs_among(functions))
     backward_names = {backward for _, backward in pairs.values()}
     definitions = [Definition(name, "class", value) for name, value in classes.items()]
+    definitions += _applied(classes)
     for name, function in functions.items():
         if name in pairs:
             _, backward = pairs[name]
@@ -48,6 +49,14 @@ def definitions_in(module: ModuleType) -> list[Definition]:
         elif name not in backward_names:
             definitions.append(Definition(name, "function", function))
     return sorted(definitions, key=_line_of)
+
+
+def _applied(classes: Mapping[str, Any]) -> list[Definition]:
+    """Return the applications of each ``torch.autograd.Function``, if no module applies them."""
+    functions = {name: kind for name, kind in classes.items() if is_autograd_function(kind)}
+    if any(_is_of_library(kind) for name, kind in classes.items() if name not in functions):
+        return []
+    return [Definition(f"{n}.apply", "function", kind.apply) for n, kind in functions.items()]
 
 
 def _pairs_among(
@@ -76,16 +85,11 @@ def has_passes(definition: Definition) -> bool:
         return True
     if definition.kind == "function":
         return bool(LOSS.search(definition.name)) or bool(library_of(target, ()))
-    if _is_autograd_function(target):
+    if is_autograd_function(target):
         return False  # it is checked in the modules that apply it
     if issubclass(target, Layer) or library_of(target, ()) or _is_of_library(target):
         return True
     return method_names(target) is not None or loss_method(target) is not None
-
-
-def _is_autograd_function(kind: type) -> bool:
-    """Whether a class is a ``torch.autograd.Function``, whose passes are static."""
-    return any(base.__module__ == "torch.autograd.function" for base in kind.__mro__)
 
 
 def _is_of_library(kind: type) -> bool:

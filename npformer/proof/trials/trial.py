@@ -5,13 +5,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Layer
-from npformer.proof.foreign.libraries import library_of
+from npformer.proof.foreign.libraries import is_autograd_function, library_of
 from npformer.proof.foreign.readings import method_names
 from npformer.proof.foreign.value_and_gradient import loss_method
 from npformer.proof.gradcheck import gradcheck
@@ -260,6 +261,9 @@ def _forward_of(target: Any) -> Any:
         return target[0]
     if isinstance(target, Layer):
         return (lambda a, b: None) if target.n_inputs == 2 else (lambda x: None)
+    owner = getattr(target, "__self__", None)
+    if inspect.isclass(owner) and is_autograd_function(owner):
+        return partial(owner.forward, None)  # without its ctx
     names = method_names(target)
     if library_of(target, ()):
         return getattr(target, "forward", target)

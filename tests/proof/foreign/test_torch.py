@@ -6,6 +6,7 @@ import pytest
 from npformer.proof.gradcheck import gradcheck
 from npformer.proof.report import GradcheckError
 from tests.needs import NEEDS
+from tests.proof.foreign.test_trials_inputs import trials_of
 
 torch = pytest.importorskip("torch", reason=NEEDS["torch"])
 
@@ -98,3 +99,39 @@ def test_the_module_is_left_as_it_was():
         assert parameter.dtype == torch.float32
         assert torch.equal(parameter, before[name])
         assert parameter.grad is None
+
+
+def test_the_class_of_a_function_is_told_to_be_applied():
+    with pytest.raises(TypeError, match=r"its method apply.*gradcheck\(Square.apply, x\)"):
+        gradcheck(Square, X)
+
+
+class Scale(torch.autograd.Function):
+    """y = x w with a gradient of w that is three times too large."""
+
+    @staticmethod
+    def forward(ctx, x, gamma):
+        ctx.save_for_backward(x, gamma)
+        return x * gamma
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, gamma = ctx.saved_tensors
+        return dy * gamma, 3.0 * (dy * x).reshape(-1, x.shape[-1]).sum(0)
+
+
+def test_a_function_that_no_module_of_a_file_applies_is_tried():
+    (trial,) = trials_of(Scale)
+    assert [what for what, _ in trial.reports] == [
+        "x (2, 5, 6), gamma (6,)",
+        "x (4, 6), gamma (6,)",
+    ]
+
+
+def test_a_wrong_gradient_of_such_a_function_is_found():
+    (trial,) = trials_of(Scale)
+    assert not trial.passed
+
+
+def test_a_function_that_a_module_applies_is_not_tried_twice():
+    assert [trial.title for trial in trials_of(Square, Module)] == ["Module()"]

@@ -40,6 +40,11 @@ def library_of(target: Any, inputs: Sequence[Any]) -> str:
     return _library_read_by(getattr(target, "__func__", target))
 
 
+def is_autograd_function(kind: type) -> bool:
+    """Return whether a class is a ``torch.autograd.Function``, whose passes are static."""
+    return any(base.__module__ == "torch.autograd.function" for base in kind.__mro__)
+
+
 def _library_of_module(module: str) -> str:
     package = module.partition(".")[0]
     if package in BUILT_ON_JAX:
