@@ -15,6 +15,7 @@ from npformer.models import EncoderConfig
 from npformer.models.trainable import SequenceClassifier, take_over
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.classifier import Classifier
+from npformer.tasks.estimators.explanation import Explanation, explain_text
 from npformer.tasks.estimators.filling import open_model
 from npformer.tasks.estimators.fitting_mixers import classifier_for, set_usual_positions
 from npformer.tasks.estimators.readers import TextReader
@@ -175,6 +176,19 @@ class TextClassifier(Classifier):
         if unknown is None:
             return []
         return [i for i, text in enumerate(samples) if set(ids(text)) <= {unknown}]
+
+    def explain(self, text: str) -> Explanation:
+        """Return why a text gets its label: printed, the words for the label and against it.
+
+            print(classifier.explain("Great food, but the service was slow."))
+
+        With a wide part, the numbers are those that the report shows. Otherwise each word is left
+        out in turn. `npformer.explain(layer, x)` has the attention weights of a layer instead.
+        """
+        checks.text("text", text)
+        x, mask = self.arrays([text])
+        words = self.reader_.words_of(text)
+        return explain_text(text, x, mask, words, self.models_, self.classes_.tolist())
 
     def complete_config(self, default_settings: Mapping[str, Any]) -> EncoderConfig:
         """Return the configuration; positions that are not given fit the mixer."""

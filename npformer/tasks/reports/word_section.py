@@ -9,10 +9,7 @@ from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.elements import e, section
 from npformer.tasks.reports.views import answer, target
 from npformer.tasks.wide import WideSequenceClassifier
-from npformer.tasks.wide.evidence import LEAST, evidence_for
-
-MOST_WORDS = 8
-"""The most that are shown for an answer, and against it."""
+from npformer.tasks.wide.evidence import evidence_for, strongest
 
 
 def words_section(models: Sequence[Answers], chosen: Sequence[int], n_worst: int) -> Element | None:
@@ -43,9 +40,7 @@ def _words_of_model(judged: Answers, chosen: Sequence[int], n_worst: int) -> Ele
 
 def _card(judged: Answers, i: int, values: dict[str, float]) -> Element:
     """Return a sample with the words for the answer to it, and those against it."""
-    by_value = sorted(values.items(), key=lambda item: -item[1])
-    pro = [item for item in by_value if item[1] >= LEAST][:MOST_WORDS]
-    contra = [item for item in reversed(by_value) if item[1] <= -LEAST][:MOST_WORDS]
+    pro, contra = strongest(values)
     largest = max((abs(value) for _, value in (*pro, *contra)), default=1.0)
     name = judged.called.label(judged.predicted[i])  # type: ignore[index]
     caption = "; ".join(filter(None, [f"sample {i}", target(judged, i), answer(judged, i)]))

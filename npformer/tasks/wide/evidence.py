@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from npformer.tasks.wide.layer import Wide
 
 LEAST = 0.005
 """What adds less to a logit would read 0.00, so it is not shown."""
+
+MOST_WORDS = 8
+"""The most words that are shown for an answer, and against it."""
 
 Words = Sequence[tuple[str, Sequence[int]]]
 """The words of a text, each with the places of its tokens."""
@@ -63,3 +66,13 @@ def _sums_by_name(values: np.ndarray, counted: np.ndarray, words: Words) -> dict
             name = f"{name_of_place.get(first, '')} {name_of_place.get(first + 1, '')}"
         sums[name] = sums.get(name, 0.0) + float(values[place])
     return sums
+
+
+def strongest(
+    values: Mapping[str, float],
+) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+    """Return the words that add most to an answer, and those that take most from it."""
+    by_value = sorted(values.items(), key=lambda item: -item[1])
+    pro = [item for item in by_value if item[1] >= LEAST]
+    contra = [item for item in reversed(by_value) if item[1] <= -LEAST]
+    return pro[:MOST_WORDS], contra[:MOST_WORDS]
