@@ -91,9 +91,10 @@ def is_among_gradients(path: str) -> bool:
     return any(name.lower() in GRADIENT_ROOMS for name in re.findall(r"[^\W\d]\w*", path))
 
 
-def is_gradient_of(gradient: str, parameter: str) -> bool:
-    """Whether the first name is that of the gradient of the second."""
-    return _rank(gradient, parameter) is not None
+def is_gradient_by_very_name(gradient: str, path: str) -> bool:
+    """Whether a name is that of the gradient of what is at a path, synonyms left out."""
+    _, name = split_path(path)
+    return _rank(gradient, name) == 0
 
 
 def _rank(gradient: str, parameter: str) -> int | None:

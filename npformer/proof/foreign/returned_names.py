@@ -3,12 +3,12 @@
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from npformer.proof.foreign.gradient_names import match_gradients
+from npformer.proof.foreign.gradient_names import is_gradient_by_very_name
 
 
 def names_of_gradients(function: Any) -> dict[str, str]:
@@ -48,12 +48,14 @@ def _returns_of(function: Any) -> Iterator[ast.Return]:
             nodes += ast.iter_child_nodes(node)
 
 
-def match_names(arrays: Mapping[str, np.ndarray], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the place of the gradient of each array whose name with an addition was returned."""
-    places = {name: place for place, name in names.items()}
-    candidates = {name: np.empty(0) for name in places}  # the very name decides, not the shape
-    matches = match_gradients(arrays, candidates, exact=True)
-    return {parameter: places[name] for parameter, name in matches.items()}
+def match_names(paths: Iterable[str], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the place of the gradient of each array whose very name, such as dW, was returned."""
+    matches: dict[str, str] = {}
+    for path in paths:
+        places = [p for p, name in names.items() if is_gradient_by_very_name(name, path)]
+        if len(places) == 1 and places[0] not in matches.values():
+            matches[path] = places[0]
+    return matches
 
 
 def trained_globals(function: Any, names: Mapping[str, str]) -> dict[str, np.ndarray]:

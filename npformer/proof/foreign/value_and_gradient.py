@@ -90,7 +90,11 @@ class ValueAndGradient:
         numbers = numbers_inside(self.arguments)
         by_argument = {name: numbers.get(f"[{name!r}]") for name in self.arguments}
         held = {name: number for name, number in by_argument.items() if number is not None}
-        for name in match_names(held, self.names):
+        if not held:
+            return
+        _, gradient = self.run(*self.copies())
+        by_key = numbers_by_key(gradient)
+        for name in match_names(held, self.names) | match_gradients(held, by_key, exact=True):
             self.arguments[name] = held[name]
 
     def copies(self) -> tuple[Any, dict[str, Any]]:
@@ -106,6 +110,8 @@ class ValueAndGradient:
         new_globals = base if self.base is None else {}
         with repeatable_draws(self.seed), _globals_set(self.function, new_globals):
             result = self.call.run(copy_generators(arguments), function)
+        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], dict):
+            result = result[::-1]  # (gradients, loss)
         if not is_value_and_gradient(result):
             name = name_of(self.function)
             raise TypeError(
@@ -137,6 +143,12 @@ def _globals_set(function: Any, values: Mapping[str, np.ndarray]) -> Iterator[No
         yield
     finally:
         function.__globals__.update(originals)
+
+
+def numbers_by_key(gradient: Any) -> dict[str, np.ndarray]:
+    """Return the numbers in a dictionary of gradients, by their places."""
+    numbers = numbers_inside(gradient, within="return")
+    return {place: number for place, number in numbers.items() if place.endswith("']")}
 
 
 def is_value_and_gradient(result: Any) -> bool:
@@ -247,7 +259,7 @@ def _find_places(
     arrays = target.arrays()
     if params is not None:
         return {_full_name(name, arrays): place for name, place in params.items()}
-    return _match_returned(target, arrays, returned_arrays(gradient))
+    return _match_returned(target, arrays, returned_arrays(gradient) | numbers_by_key(gradient))
 
 
 def _match_returned(

@@ -90,6 +90,17 @@ def cost_with_a_sum(w, b, x, y):
     return 0.5 * np.mean(error**2), (dw, db)
 
 
+def cost_after_a_dictionary(w, b, x, y):
+    loss, dw, db = cost_with_named_gradients(w, b, x, y)
+    return {"dw": dw, "db": db}, loss
+
+
+def cost_beside_a_wrong_number(w, b, x, y):
+    grads, loss = cost_after_a_dictionary(w, b, x, y)
+    grads["db"] = 2.0 * grads["db"]
+    return loss, grads
+
+
 REGRESSION = [RNG.normal(size=4), 0.5, RNG.normal(size=(5, 4)), RNG.normal(size=5)]
 
 
@@ -101,6 +112,25 @@ def test_a_number_with_a_named_gradient_is_checked():
 def test_a_wrong_gradient_of_a_number_is_found():
     with pytest.raises(GradcheckError, match=r"\bb .*<-- wrong"):
         gradcheck(cost_with_a_sum, *REGRESSION)
+
+
+def test_a_number_in_a_dictionary_before_the_loss_is_checked():
+    report = gradcheck(cost_after_a_dictionary, *REGRESSION)
+    assert [tensor.name for tensor in report.tensors] == ["w", "b"]
+
+
+def test_a_wrong_number_in_a_dictionary_is_found():
+    with pytest.raises(GradcheckError, match=r"\bb .*<-- wrong"):
+        gradcheck(cost_beside_a_wrong_number, *REGRESSION)
+
+
+def loss_of_data(data, theta):
+    grad = data.T @ (data @ theta)
+    return 0.5 * np.sum((data @ theta) ** 2), grad
+
+
+def test_a_name_for_any_gradient_belongs_to_no_array():
+    assert gradcheck(loss_of_data, REGRESSION[2], REGRESSION[0]).passed
 
 
 def test_gradients_without_names_are_taken_in_order():
