@@ -284,9 +284,11 @@ def test_a_classifier_has_its_outputs(by_rows):
     assert not by_rows
 
 
-def test_nothing_is_computed_by_rows_without_kernels(by_rows):
+@pytest.mark.parametrize("of", [lambda model: model, nf.fast], ids=["model", "twin"])
+def test_nothing_is_computed_by_rows_without_kernels(by_rows, of):
+    model = of(language_model())
     with nf.use_kernels(False):
-        step_of(language_model(), workers=2)
+        step_of(model, workers=2)
     assert not by_rows
 
 
