@@ -94,12 +94,18 @@ def measure(
     """Evaluate a model on checked data, each process on its part."""
     rows = processes.shard(len(samples))
     keeps_answers = not isinstance(metric, str)
-    own_measurements = list(
-        measurements(model, samples, rows, loss, batch_size, keeps_answers, must_be_numbers)
-    )
-    all_measurements = list(chain.from_iterable(processes.gather(own_measurements)))
-    measured = reduce(add, [measured for measured, _ in all_measurements])
-    value = value_of_function(metric, loss, [answers for _, answers in all_measurements])
+    own_sum: list[Measured] = []  # of one item; of none if this process has no samples
+    own_answers = []
+    for measured, answers in measurements(
+        model, samples, rows, loss, batch_size, keeps_answers, must_be_numbers
+    ):
+        # Added at once: a part counts each class, and there may be many of both.
+        own_sum = [reduce(add, [*own_sum, measured])]
+        own_answers.append(answers)
+    results = processes.gather((own_sum, own_answers))
+    measured = reduce(add, chain.from_iterable(part for part, _ in results))
+    all_answers = list(chain.from_iterable(answers for _, answers in results))
+    value = value_of_function(metric, loss, all_answers)
     figures = {name: figure(measured) for name, figure in model.figures.items()}
     return Evaluation(
         loss=measured.total / measured.divisor,

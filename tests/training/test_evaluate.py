@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.data import stored_samples
+from npformer.models.trainable import model as trainable_model
+from tests.kernels.cpu.test_memory import peak_of, trace_memory
 
 
 def by_hand(rows):
@@ -113,3 +116,45 @@ def test_evaluate_of_a_single_logit_is_what_is_computed_by_hand(make, data):
     evaluation = nf.evaluate(model, data)
     assert evaluation.loss == pytest.approx(loss, rel=1e-12)
     assert evaluation.accuracy == accuracy
+
+
+@pytest.mark.parametrize(
+    ("tokens_at_once", "bytes_at_once"),
+    [(1, 1), (12, 1), (18, 2 * 8 * 6 * 3), (1, 4 * 8 * 6 * 3)],
+    ids=["one sample", "two computed, one measured", "three and two", "four"],
+)
+def test_parts_of_the_samples_change_no_evaluation(
+    small_model, token_batch, rng, monkeypatch, tokens_at_once, bytes_at_once
+):
+    ids, _, mask = token_batch
+    model = small_model(pooling="none")
+    labels = np.where(mask, rng.integers(0, 3, ids.shape), -1)
+    whole = nf.evaluate(model, (ids, labels, mask))
+    monkeypatch.setattr(trainable_model, "TOKENS_AT_ONCE", tokens_at_once)
+    monkeypatch.setattr(stored_samples, "BYTES_AT_ONCE", bytes_at_once)
+    parts = nf.evaluate(model, (ids, labels, mask))
+    assert parts.loss == pytest.approx(whole.loss, rel=1e-12)
+    assert parts.macro_f1 == pytest.approx(whole.macro_f1, rel=1e-12)
+    assert (parts.accuracy, parts.labels) == (whole.accuracy, whole.labels)
+
+
+def test_parts_name_the_sample_that_is_nan(small_model, monkeypatch):
+    model = small_model(n_features=2, pooling="none", dtype="float64")
+    monkeypatch.setattr(trainable_model, "TOKENS_AT_ONCE", 18)
+    monkeypatch.setattr(stored_samples, "BYTES_AT_ONCE", 1)
+    x = np.zeros((8, 6, 2))
+    x[4] = np.nan
+    with pytest.raises(ValueError, match="for sample 4 are NaN"):
+        nf.evaluate(model, (x, np.zeros((8, 6), int)))
+
+
+def test_an_evaluation_holds_the_logits_of_some_tokens(monkeypatch):
+    config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8, causal=True)
+    model = nf.LanguageModel(config, vocab_size=1000)
+    ids = np.random.default_rng(0).integers(0, 1000, (128, 9))
+    monkeypatch.setattr(trainable_model, "TOKENS_AT_ONCE", 64)
+    monkeypatch.setattr(stored_samples, "BYTES_AT_ONCE", 1 << 17)
+    nf.evaluate(model, (ids[:8, :-1], ids[:8, 1:]))
+    with trace_memory():
+        peak = peak_of(lambda: nf.evaluate(model, (ids[:, :-1], ids[:, 1:])))
+    assert peak < 4 * ids[:, 1:].size * 1000 / 2, "half of the logits of all tokens, in float32"

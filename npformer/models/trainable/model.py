@@ -18,6 +18,7 @@ from npformer.core import (
 from npformer.core.inputs import inputs_of_arrays
 from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.core.support.other_names import METHODS
+from npformer.data.stored_samples import rows_at_once
 from npformer.engine.team import team_of
 from npformer.models.batch import Batch
 from npformer.models.losses import Classification, Loss
@@ -29,6 +30,9 @@ from npformer.training.inspection.explain import Explanation, explain
 Answers = tuple[np.ndarray, list[np.ndarray], np.ndarray]
 """Outputs on the host, their targets (and the weights of these), and the number of the sample to
 which each output belongs."""
+
+TOKENS_AT_ONCE = 1 << 11
+"""Tokens whose outputs an evaluation computes at a time: enough for several workers."""
 
 
 class Model(Trainable):
@@ -197,10 +201,22 @@ class Model(Trainable):
         return self.predict_in_batches(self.loss.probabilities, x, mask, batch_size, types)
 
     def answers(self, samples: Batch, batch_size: int) -> Iterator[Answers]:
-        """Yield outputs at evaluation, their targets, and the number of each output's sample."""
-        outputs = predict_in_batches(self, to_numpy, samples.inputs, batch_size)
-        targets = [np.asarray(array) for array in samples.targets()]
-        yield outputs, targets, np.arange(len(samples))
+        """Yield outputs at evaluation, their targets, and the number of each output's sample.
+
+        If tokens have targets, their outputs may need much memory: they are computed for about
+        `TOKENS_AT_ONCE` tokens at a time, and yielded in parts as large as of samples in files.
+        """
+        n_computed = n_yielded = max(1, len(samples))
+        if self.targets_of is not None:
+            n_yielded = rows_at_once(self, samples.inputs)
+            n_computed = max(n_yielded, TOKENS_AT_ONCE // max(1, samples.n_tokens))
+        for computed in spans(len(samples), n_computed):
+            batch = samples.select(computed)
+            outputs = predict_in_batches(self, to_numpy, batch.inputs, batch_size)
+            targets = [np.asarray(array) for array in batch.targets()]
+            for rows in spans(len(batch), n_yielded):
+                numbers = np.arange(computed.start + rows.start, computed.start + rows.stop)
+                yield outputs[rows], [array[rows] for array in targets], numbers
 
     def predict_in_batches(
         self,
@@ -217,3 +233,8 @@ class Model(Trainable):
     def explain(self, x: Any, mask: Any = None, types: Any = None) -> list[Explanation]:
         """Return the matrices that each layer's mixer applied: see `npformer.explain`."""
         return explain(self, x, mask, types)
+
+
+def spans(n: int, size: int) -> list[slice]:
+    """Split range(n) into slices of `size` rows; the last one may be shorter."""
+    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
