@@ -263,7 +263,8 @@ def _forward_of(target: Any) -> Any:
         return (lambda a, b: None) if target.n_inputs == 2 else (lambda x: None)
     owner = getattr(target, "__self__", None)
     if inspect.isclass(owner) and is_autograd_function(owner):
-        return partial(owner.forward, None)  # without its ctx
+        passes: Any = owner
+        return partial(passes.forward, None)  # without its ctx
     names = method_names(target)
     if library_of(target, ()):
         return getattr(target, "forward", target)
