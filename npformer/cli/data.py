@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from npformer.cli.embedded import EMBEDDED, embedded_file
 from npformer.cli.options import Commands, add_command
 from npformer.cli.parser import Parser
+from npformer.core.support.tables import align_columns
 from npformer.data import vowels
-from npformer.training.inspection.trace_table import align_columns
 
 COLUMNS = {"text": "review", "label": "opinion"}
 """What the columns of sentences are called in a table of one's own."""

@@ -17,10 +17,10 @@ from npformer.cli.shared_options import (
 )
 from npformer.cli.trained import Trained
 from npformer.core import use_precision
+from npformer.core.support.tables import align_columns
 from npformer.tasks.estimators import Estimator, FillerScores, TextScores, Translations
 from npformer.tasks.estimators.scores import scores_of
 from npformer.training.evaluation import evaluate
-from npformer.training.inspection.trace_table import align_columns
 
 
 def add_parser(commands: "Commands[Parser]") -> None:

@@ -10,6 +10,7 @@ from npformer.cli.common import counted, one_line
 from npformer.cli.predict_file import describe_sample
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import Training
+from npformer.core.support.tables import align_columns
 from npformer.tasks.estimators import (
     Classifier,
     FillerScores,
@@ -22,7 +23,6 @@ from npformer.tasks.estimators import (
 from npformer.tasks.estimators.ngrams import ORDERS, ngram_loss
 from npformer.tasks.estimators.scores import comparison_table
 from npformer.tasks.sources.file_task import Part
-from npformer.training.inspection.trace_table import align_columns
 
 MOST_COUNTED = 5
 """How many of the worst mistakes and translations are shown."""

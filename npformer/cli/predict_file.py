@@ -16,12 +16,12 @@ import numpy as np
 
 from npformer.cli import common
 from npformer.cli.trained import Trained, refuse_options_of_tables
+from npformer.core.support.tables import align_columns
 from npformer.data.tables import SUFFIXES, is_fasttext_file, table_format
 from npformer.tasks.estimators import Classifier, TextClassifier, TextFiller, TextTranslator
 from npformer.tasks.estimators.filling import fill
 from npformer.tasks.sources.file_kinds import is_text_file
 from npformer.tasks.sources.file_task import Part
-from npformer.training.inspection.trace_table import align_columns
 from npformer.training.storage.outputs import is_stream, write_output
 
 NAMED = {"pairs": "sources", "unlabelled": "texts"}

@@ -16,6 +16,9 @@ from npformer.core import Array, Registry, array_module, backend_of, checks, to_
 from npformer.core.support.weights import moderate
 from npformer.functional.embedding import check_ids
 
+MOST_CONFUSED = 100
+"""Classes of which it is counted how often each is taken for each other: not words."""
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -26,6 +29,7 @@ class Measured:
     n: int  # how many targets
     weight: float | None = None  # of all targets; None: n, because each weighs 1
     by_class: np.ndarray | None = None  # rows: right, labels, predictions; weight in each class
+    confusion: np.ndarray | None = None  # weight of class i, the row, predicted as class j
 
     @property
     def divisor(self) -> float:
@@ -222,6 +226,7 @@ class Classification(Loss):
             np.bincount(y[has_label], weights[has_label], n_classes),
             np.bincount(predictions[has_label], weights[has_label], n_classes),
         ]
+        matrix = _confusion(y[has_label], predictions[has_label], weights[has_label], n_classes)
         counts = has_label & (weights > 0.0)
         total = 0.0 - (weights[counts] * log_p_of_label[counts]).sum()
         return Measured(
@@ -230,6 +235,7 @@ class Classification(Loss):
             n=int(has_label.sum()),
             weight=float(weights[counts].sum()),
             by_class=np.stack(by_class),
+            confusion=matrix,
         )
 
 
@@ -331,3 +337,14 @@ LOSSES: Registry[Loss] = Registry(
 )
 """What ``SequenceClassifier(output=...)`` takes. A builder is called with the options alone and
 returns a `Loss`."""
+
+
+def _confusion(
+    labels: np.ndarray, predictions: np.ndarray, weights: np.ndarray, n_classes: int
+) -> np.ndarray | None:
+    """Return the weight of each class, the row, that was predicted as each class, the column."""
+    if n_classes > MOST_CONFUSED:
+        return None
+    pairs = labels.astype("int64") * n_classes + predictions
+    counts = np.bincount(pairs, weights, n_classes * n_classes)
+    return np.asarray(counts.reshape(n_classes, n_classes))

@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core.support.tables import Table, as_html
 from npformer.data.samples import Data, Samples
 from npformer.models.losses import Loss, Measured
 from npformer.models.trainable import Model
 from npformer.models.trainable.metrics import Metric, check_figures, own_metric
 from npformer.models.trainable.predictions import refuse_samples
 from npformer.training.arguments import check_model
+from npformer.training.confusion import Rows, by_class, confusion_table, lines_by_class
 from npformer.training.data_checks import check_data
 from npformer.training.single_process import Processes, processes_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """The loss and other figures of a model on some data.
 
@@ -39,6 +41,9 @@ class Evaluation:
         The value of a function given to ``fit(metric=...)``.
     others : mapping of str to float
         Further figures of the model: `Model.figures`.
+    confusion : array, shape (n_classes, n_classes), or None
+        The number of labels of class i, the row, that were predicted as class j, the column; with
+        weights, the sum of these. None for a loss without classes, and for more than 100 classes.
     """
 
     loss: float
@@ -48,11 +53,63 @@ class Evaluation:
     balanced_accuracy: float = math.nan
     metric: float | None = None
     others: Mapping[str, float] = field(default_factory=dict)
+    confusion: np.ndarray | None = field(default=None, compare=False)
 
     def value(self, metric: Metric) -> float:
         """Return the value of a metric; NaN for a metric of classes if there are none."""
         name = metric if isinstance(metric, str) else "metric"
         return float(self.others[name] if name in self.others else getattr(self, name))
+
+    def by_class(self) -> Rows:
+        """Return each class, its number of labels, precision, recall and F1; the first is a head.
+
+        Raises ValueError if there is no confusion matrix.
+        """
+        matrix = self._confusion_or_error()
+        return by_class(range(len(matrix)), matrix)
+
+    def confusion_table(self) -> Rows:
+        """Return a row for each label, with how often each class was predicted.
+
+        Raises ValueError if there is no confusion matrix.
+        """
+        matrix = self._confusion_or_error()
+        return confusion_table(range(len(matrix)), matrix)
+
+    def _confusion_or_error(self) -> np.ndarray:
+        if self.confusion is None:
+            raise ValueError(
+                "there is no confusion matrix; expected a loss of classes, and at most 100 of them"
+            )
+        return self.confusion
+
+    def _figures(self) -> str:
+        """Return the figures as one line."""
+        names = ("loss", "accuracy", "macro_f1", "balanced_accuracy", "metric")
+        figures = {name: getattr(self, name) for name in names} | dict(self.others)
+        words = [
+            f"{name.replace('_', ' ')} {value:.4f}{' nats' if name == 'loss' else ''}"
+            for name, value in figures.items()
+            if value is not None and not math.isnan(value)
+        ]
+        return f"{', '.join(words)}, {self.labels:,} labels"
+
+    def __str__(self) -> str:
+        """Return the figures, a line for each class, and the confusion matrix."""
+        if self.confusion is None:
+            return self._figures()
+        lines = lines_by_class(range(len(self.confusion)), self.confusion)
+        return "\n".join([self._figures(), "", *lines])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the figures and tables as HTML, for notebooks."""
+        tables: list[Table] = []
+        if self.confusion is not None:
+            tables.append(("by class", [tuple(row) for row in self.by_class()]))
+            tables.append(("confusions", [tuple(row) for row in self.confusion_table()]))
+        return as_html(tables, [self._figures()])
 
 
 def evaluate(
@@ -115,6 +172,7 @@ def measure(
         balanced_accuracy=figures.pop("balanced_accuracy", math.nan),
         metric=value,
         others=figures,
+        confusion=measured.confusion,
     )
 
 

@@ -23,6 +23,7 @@ from npformer.engine.team import team_of
 from npformer.models.batch import Batch
 from npformer.models.losses import Classification, Loss
 from npformer.models.step import PlainStep
+from npformer.models.trainable.description import describe_model, model_as_html
 from npformer.models.trainable.predictions import outputs, predict_in_batches, refuse_samples
 from npformer.models.trainable.protocol import Trainable
 from npformer.training.inspection.explain import Explanation, explain
@@ -74,6 +75,13 @@ class Model(Trainable):
                 model_name = type(self).__name__
                 raise AttributeError(f"{model_name!r} has no attribute {name!r}. {METHODS[name]}")
             return super().__getattribute__(name)  # raises the usual error
+
+    def __repr__(self) -> str:
+        return describe_model(self)
+
+    def _repr_html_(self) -> str:
+        """Return what `repr` shows as HTML, for notebooks."""
+        return model_as_html(self)
 
     @refuse_unknown_arguments
     def __call__(self, *x: Any, mask: Any = None, types: Any = None) -> Array:

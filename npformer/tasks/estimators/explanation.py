@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from npformer.core import array_module, to_numpy
+from npformer.core.support.tables import align_columns
 from npformer.data.tokenizers.word_places import WordPlaces
 from npformer.models.losses import SoftmaxCrossEntropy
 from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.wide import WideSequenceClassifier
 from npformer.tasks.wide.evidence import evidence_for, strongest
-from npformer.training.inspection.trace_table import align_columns
 
 WIDE = """\
 Numbers are what words and pairs of neighbours add to the logit of {label}, minus the mean

@@ -6,21 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core.support.wording import shorten_names
+from npformer.core.support.tables import as_html
 from npformer.models.trainable.metrics import macro_f1
-from npformer.training.inspection.trace_table import align_columns
+from npformer.training import confusion
 
 FIGURES = ("accuracy", "macro_f1", "loss", "calibration_error")
 BY_CLASS = ("precision", "recall", "f1", "confusion")
 
-LONGEST = 24
-"""Characters of a class's name in a printed table."""
-
-Table = list[list[str]]
+Table = confusion.Rows
 """Rows of cells; the first is the heading."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scores:
     """How well a classifier predicts some labels.
 
@@ -59,18 +56,17 @@ class Scores:
     @property
     def precision(self) -> np.ndarray:
         """The share of each class's predictions that are right; 0 for a class without any."""
-        return _ratio(np.diag(self.confusion), self.confusion.sum(axis=0))
+        return confusion.precision_of(self.confusion)
 
     @property
     def recall(self) -> np.ndarray:
         """The share of each class that was predicted as such; 0 for a class without samples."""
-        return _ratio(np.diag(self.confusion), self.confusion.sum(axis=1))
+        return confusion.recall_of(self.confusion)
 
     @property
     def f1(self) -> np.ndarray:
         """2 hits / (labels + predictions) of each class: precision and recall's harmonic mean."""
-        of_both_kinds = self.confusion.sum(axis=0) + self.confusion.sum(axis=1)
-        return _ratio(2 * np.diag(self.confusion), of_both_kinds)
+        return confusion.f1_of(self.confusion)
 
     @property
     def macro_f1(self) -> float:
@@ -80,16 +76,11 @@ class Scores:
 
     def by_class(self) -> Table:
         """Return each class, how often it is right, and its precision, recall and F1."""
-        shares = np.stack([self.precision, self.recall, self.f1], axis=1)
-        rows = zip(self.classes, self.confusion.sum(axis=1), shares, strict=True)
-        table = [["class", "labels", "precision", "recall", "F1"]]
-        return table + [[str(name), f"{n:,}", *_words(figures)] for name, n, figures in rows]
+        return confusion.by_class(self.classes, self.confusion)
 
     def confusion_table(self) -> Table:
         """Return a row for each label, with how often each class was predicted."""
-        names = shorten_names([str(name) for name in self.classes], LONGEST)
-        counts = zip(names, self.confusion.tolist(), strict=True)
-        return [["label / predicted", *names], *([name, *map(str, row)] for name, row in counts)]
+        return confusion.confusion_table(self.classes, self.confusion)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -104,14 +95,19 @@ class Scores:
         """Return accuracy and macro F1, a line for each class, and the confusion matrix."""
         loss = "" if np.isnan(self.loss) else f", loss {self.loss:.4f} nats"
         lines = [f"accuracy {self.accuracy:.4f}, macro F1 {self.macro_f1:.4f}{loss}", ""]
-        names = shorten_names([str(name) for name in self.classes], LONGEST)
-        head, *rows = self.by_class()
-        short = [[name, *row[1:]] for name, row in zip(names, rows, strict=True)]
-        lines += align_columns([head, *short], "<>>>>")
-        if len(names) <= 12:
-            wide = max(4, *map(len, names))
-            lines += ["", *align_columns(self.confusion_table(), f"<{'>' * len(names)}", wide)]
+        lines += confusion.lines_by_class(self.classes, self.confusion)
         return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the tables as HTML, for notebooks."""
+        title = str(self).partition("\n")[0]
+        tables = [
+            (title, [tuple(row) for row in self.by_class()]),
+            ("confusions", [tuple(row) for row in self.confusion_table()]),
+        ]
+        return as_html(tables, [])
 
 
 def comparison_table(scores: Mapping[str, Scores | None]) -> Table:
@@ -139,9 +135,9 @@ def scores_of(
     worst = wrong[np.argsort(p_of_label[wrong], kind="stable")][:n_worst]
     loss = float(-np.log(np.maximum(p_of_label, np.finfo("float32").tiny)).mean())
     pairs, n = y.astype("int64") * len(classes) + predicted, len(classes)
-    confusion = np.bincount(pairs, minlength=n * n).reshape(n, n)
+    counts = np.bincount(pairs, minlength=n * n).reshape(n, n)
     error = calibration_error(predicted == y, probabilities.max(axis=1))
-    return Scores(classes, confusion, loss, [(int(i), p_of_label[i]) for i in worst], error)
+    return Scores(classes, counts, loss, [(int(i), p_of_label[i]) for i in worst], error)
 
 
 def calibration_error(right: np.ndarray, confidence: np.ndarray, n_bins: int = 10) -> float:
@@ -156,7 +152,3 @@ def calibration_error(right: np.ndarray, confidence: np.ndarray, n_bins: int = 1
     of_rank = np.repeat(range(n_bins), [*map(len, np.array_split(right, n_bins))])
     gaps = np.bincount(of_rank[rank][place], confidence - right)
     return float(np.abs(gaps).sum()) / max(len(right), 1)
-
-
-def _ratio(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:
-    return np.asarray(np.where(wholes > 0, parts / np.maximum(wholes, 1), 0.0))

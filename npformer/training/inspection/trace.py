@@ -27,10 +27,11 @@ from npformer.core.inputs import (
     user_arrays,
     within,
 )
+from npformer.core.support.tables import as_html, as_text
 from npformer.models import InputEmbedding
 from npformer.training.inspection.calls import BackwardCall, Call, shapes
 from npformer.training.inspection.recorder import Recorder
-from npformer.training.inspection.trace_table import as_html, as_text, trace_tables
+from npformer.training.inspection.trace_table import NARROWEST, SIDES, trace_tables
 
 __all__ = ["BackwardCall", "Call", "Trace", "prepare", "trace"]
 
@@ -77,7 +78,7 @@ class Trace(list[Call]):
         return trace_tables(self)
 
     def __str__(self) -> str:
-        return as_text(self.tables(), self._notes())
+        return as_text(self.tables(), self._notes(), SIDES, NARROWEST)
 
     __repr__ = __str__
 

@@ -1,20 +1,20 @@
-"""How a trace is printed: tables, as text and for notebooks."""
+"""The tables of a trace."""
 
 import re
-from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Array, to_numpy
+from npformer.core.support.tables import Table
 from npformer.training.inspection.calls import BackwardCall, Call, shapes
+
+SIDES = "<<<>>>"
+"""Where cells of the columns stand."""
 
 NARROWEST = 9
 """Least width of a column of numbers: rounding errors, such as -1.23e-17, then do not widen it."""
-
-Table = tuple[str, list[tuple[str, ...]]]
-"""A title, and rows, of which the first is the head. The first two columns are words."""
 
 
 def trace_tables(found: Any) -> list[Table]:
@@ -74,49 +74,3 @@ def label(name: str) -> str:
     """Return the last part of a dotted name, indented; ``blocks.0`` is one part."""
     words = re.split(r"\.(?!\d)", name)
     return "  " * len(words) + words[-1] if name else "model"
-
-
-def as_text(tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """Return tables and notes as text."""
-    lines: list[str] = []
-    for title, rows in tables:
-        written = align_columns(rows, "<<<>>>", NARROWEST)
-        rule = "-" * max(map(len, written))
-        lines += [title, rule, written[0], rule, *written[1:], ""]
-    return "\n".join([*lines, *notes])
-
-
-def align_columns(rows: Sequence[Sequence[str]], sides: str, narrowest: int = 0) -> list[str]:
-    """Return rows as lines, with columns as wide as their longest cells; empty ones are left out.
-
-    `sides` says where the cells of each column stand: "<" or ">". Columns of the latter are at
-    least `narrowest` characters wide.
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    wide = [max(w, narrowest) if side == ">" else w for side, w in zip(sides, widths, strict=False)]
-    return [
-        "  ".join(
-            f"{cell:{side}{w}}" for cell, side, w in zip(row, sides, wide, strict=False) if w
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def as_html(tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """Return tables and notes as HTML, for notebooks."""
-    from html import escape  # here, because few need it
-
-    blocks = []
-    for title, (head, *rows) in tables:
-        cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-        body = "".join(
-            "<tr>"
-            + "".join(f'<td style="white-space: pre">{escape(cell)}</td>' for cell in row)
-            + "</tr>"
-            for row in rows
-        )
-        blocks.append(
-            f"<table><caption>{escape(title)}</caption><thead><tr>{cells}</tr></thead>"
-            f"<tbody>{body}</tbody></table>"
-        )
-    return "".join([*blocks, *(f"<p>{escape(note)}</p>" for note in notes)])

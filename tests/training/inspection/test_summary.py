@@ -1,5 +1,7 @@
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import npformer as nf
@@ -47,3 +49,37 @@ def test_the_table_says_which_parameters_are_shared(small_model, ids):
     assert [row.split()[-1] for row in rows if "query" in row] == ["72", "shared"]
     counted_twice = sum("Linear" in row or "LayerNorm" in row for row in rows) // 2
     assert sum("shared" in row for row in rows) == counted_twice
+
+
+def test_a_sample_is_made_if_there_is_none(small_model):
+    model = small_model()
+    length = model.config.max_len
+    ids = np.full((1, length), 1)
+    assert nf.summary(model) == nf.summary(model, ids)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda config: nf.SequenceClassifier(config, 3, n_features=2, pooling="flatten"),
+        lambda config: nf.SequenceClassifier(config, 3, vocab_size=5, padding_id=0),
+        lambda config: nf.LanguageModel(replace(config, causal=True), 5),
+        lambda config: nf.MaskedLanguageModel(config, 5),
+        lambda config: nf.EncoderDecoder(config, 5, 6),
+        nf.Encoder,
+    ],
+)
+def test_a_sample_is_made_for_each_kind_of_model(build):
+    config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=4)
+    assert "(1, 4, 8)" in nf.summary(build(config))
+
+
+def test_a_layer_that_does_not_say_what_it_takes_needs_a_sample():
+    with pytest.raises(TypeError, match=r"^x is not given, and a Linear does not say .*x\[:1\]\)$"):
+        nf.summary(nf.layers.Linear(2, 3))
+
+
+def test_a_summary_shows_itself_as_it_is_printed(small_model):
+    table = nf.summary(small_model())
+    assert repr(table) == str(table)
+    assert table._repr_html_().startswith("<pre>layer")
