@@ -17,6 +17,7 @@ from npformer.engine.twin_classes import (
     FirstChild,
     Saved,
 )
+from npformer.functional.sums import sum_along
 from npformer.layers import (
     BlockwiseCrossAttention,
     CrossAttention,
@@ -143,7 +144,7 @@ class FastMeanPooling(Fast, MeanPooling):
         if is_special or self._twins.kernel("linear", x) is None:
             return super().forward(x, context)
         length = x.shape[1]
-        y = x.sum(axis=1)
+        y = sum_along(x, axis=1)
         y /= length
         return y, (1.0 / length, None, x.shape)
 

@@ -13,6 +13,7 @@ from npformer.functional.averaging import (
     window_reach,
     zero_other_rows,
 )
+from npformer.functional.sums import lay_out
 
 
 def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
@@ -37,6 +38,7 @@ def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
     scale = 1.0 / math.sqrt(query.shape[-1])  # one number, for scores of variance 1
     # query, not scores, which are usually larger: L x L numbers, not L x d_head
     scaled = query * scale
+    key = lay_out(key)
     scores = scaled @ key.swapaxes(-1, -2)  # [.., Lq, d], [.., d, Lk] -> [.., Lq, Lk]
     return scores, (scaled, key, scale)
 
@@ -50,6 +52,7 @@ def attention_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array]
     """
     scaled, key, scale = cache
     checks.gradient(dscores, (*scaled.shape[:-1], key.shape[-2]), "dscores")
+    dscores = lay_out(dscores)
     # scores = scaled @ key^T
     dkey = dscores.swapaxes(-1, -2) @ scaled  # [.., Lk, Lq], [.., Lq, d] -> [.., Lk, d]
     dscaled = dscores @ key  # [.., Lq, Lk], [.., Lk, d] -> [.., Lq, d]

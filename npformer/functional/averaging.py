@@ -9,6 +9,7 @@ from npformer.core import Array, array_module, backend_of, checks
 from npformer.functional.broadcasting import broadcast_shape, sum_to
 from npformer.functional.dropout import dropout, dropout_backward
 from npformer.functional.softmax import softmax, softmax_backward
+from npformer.functional.sums import lay_out
 
 
 def average(
@@ -60,6 +61,7 @@ def average(
             weights = repeat_for_samples(weights, value)
         weights, dropout_cache = dropout(weights, rate, generator)  # some become 0, the rest grow
     seeing = None  # which queries see a key; None: all
+    value = lay_out(value)
     seen_value = value  # 0 where no query sees it
     if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
         seeing, visible_keys = visible(allowed)
@@ -80,6 +82,7 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     weights, seen_value, seeing, dropout_cache, softmax_cache, shapes = cache
     weights_shape, scores_shape, value_shape, y_shape = shapes
     checks.gradient(dy, y_shape)
+    dy = lay_out(dy)
     if seeing is not None:
         dy = zero_other_rows(seeing, dy)  # a query that sees nothing sends nothing back
     # y = weights @ seen_value

@@ -1,6 +1,7 @@
 """Broadcasting, and its gradient: a sum over the axes that were repeated."""
 
 from npformer.core import Array, array_module
+from npformer.functional.sums import sum_along
 
 
 def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
@@ -8,10 +9,12 @@ def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
     if gradient.shape == shape:
         return gradient
     extra = gradient.ndim - len(shape)
-    if extra:
-        gradient = gradient.sum(axis=tuple(range(extra)))
-    repeated = tuple(i for i, n in enumerate(shape) if n == 1 and gradient.shape[i] != 1)
-    return gradient.sum(axis=repeated, keepdims=True) if repeated else gradient
+    for _ in range(extra):
+        gradient = sum_along(gradient, axis=0)
+    for i, n in enumerate(shape):
+        if n == 1 and gradient.shape[i] != 1:
+            gradient = sum_along(gradient, axis=i, keepdims=True)
+    return gradient
 
 
 def broadcast_shape(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, array_module, checks, fft_module
+from npformer.functional.sums import sum_along
 
 
 def causal_convolution(x: Array, kernel: Array) -> tuple[Array, Any]:
@@ -43,7 +44,7 @@ def causal_convolution_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     # y = irfft(x_hat * k_hat)[:length]
     dx = fft.irfft(k_hat.conj() * dy_hat, n, axis=-2)[..., :length, :]
     # All samples use the same kernel: their gradients add up, before one transform back.
-    of_batch = (x_hat.conj() * dy_hat).reshape(-1, *x_hat.shape[-2:]).sum(axis=0)
+    of_batch = sum_along((x_hat.conj() * dy_hat).reshape(-1, *x_hat.shape[-2:]), axis=0)
     dkernel = xp.zeros(kernel_shape, dtype=dy.dtype)
     dkernel[:length] = fft.irfft(of_batch, n, axis=0)[:length]  # rows that were not used keep 0
     return dx, dkernel
@@ -78,7 +79,9 @@ def short_convolution_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
         # y[j:] += x[:length - j] * kernel[j]
         later, earlier = dy[..., j:, :], x[..., : length - j, :]
         dx[..., : length - j, :] += later * kernel[j]  # x_s is in y_s, y_(s+1), ...
-        dkernel[j] = (earlier * later).reshape(-1, d_model).sum(axis=0)  # over batch and time
+        dkernel[j] = sum_along(
+            (earlier * later).reshape(-1, d_model), axis=0
+        )  # over batch and time
     return dx, dkernel
 
 

@@ -7,6 +7,7 @@ describe the feed-forward network as "two convolutions with kernel size 1".
 from typing import Any
 
 from npformer.core import Array, array_module, checks
+from npformer.functional.sums import lay_out, sum_along
 
 
 def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") -> tuple[Array, Any]:
@@ -32,6 +33,7 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
     checks.shape("x", x, ("batch", "length", W.shape[1]), "Channels are the last axis")
     if 0 in W.shape:
         raise ValueError(f"W has shape {tuple(W.shape)}; expected no axis of size 0")
+    W = lay_out(W)
     kernel, _, d_out = W.shape
     checks.positive("the kernel's size", kernel)
     if b is not None:
@@ -71,7 +73,7 @@ def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     kernel, d_in, d_out = W.shape
     batch, length_out = len(padded), padded.shape[1] - kernel + 1  # as in the forward pass
     checks.gradient(dy, (batch, length_out, d_out))
-    drows = dy.reshape(-1, d_out)  # [batch * length_out, d_out]
+    drows = lay_out(dy.reshape(-1, d_out))  # [batch * length_out, d_out]
 
     dpadded = xp.zeros_like(padded)  # a token is used by up to `kernel` outputs: a sum
     dW = xp.empty_like(W)
@@ -84,4 +86,4 @@ def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     if not has_bias:
         return dx, dW
     # y += b
-    return dx, dW, drows.sum(axis=0)
+    return dx, dW, sum_along(drows, axis=0)

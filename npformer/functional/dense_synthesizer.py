@@ -11,6 +11,7 @@ from npformer.functional.activations import relu, relu_backward
 from npformer.functional.averaging import average, average_backward
 from npformer.functional.heads import merge_heads, split_heads
 from npformer.functional.linear import linear, linear_backward
+from npformer.functional.sums import lay_out, sum_along
 
 
 def dense_scores(
@@ -47,6 +48,7 @@ def dense_scores(
         checks.shape("W2", W2, (heads, W1.shape[-1] // heads, "max_len"), "W1's columns by head")
     checks.shape("b2", b2, (*W2.shape[:-2], W2.shape[-1]), "One bias for each column of W2")
     columns = check_columns(columns, W2)
+    W2 = lay_out(W2)
     before, linear_cache = linear(x, W1, b1)  # [batch, length, d_hidden]
     hidden, relu_cache = relu(before)  # [batch, length, d_hidden]
     by_head = hidden if heads is None else split_heads(hidden, heads)  # [.., length, of a head]
@@ -64,6 +66,7 @@ def dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array, Arr
     by_head, W2, b2, columns, linear_cache, relu_cache = cache
     checks.gradient(dscores, (*by_head.shape[:-1], columns), "dscores")
     xp = array_module(dscores)
+    dscores = lay_out(dscores)
 
     # scores = by_head @ W2[..., :columns] + b2[..., None, :columns]
     dby_head = dscores @ W2[..., :columns].swapaxes(-1, -2)  # [.., length, of a head]
@@ -74,12 +77,12 @@ def dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array, Arr
             dscores.reshape(math.prod(dscores.shape[:-1]), columns),
         )
         dW2[:, :columns] = rows.T @ drows  # [d_hidden, rows], [rows, columns]
-        db2[:columns] = drows.sum(axis=0)  # columns that were not used keep 0
+        db2[:columns] = sum_along(drows, axis=0)  # columns that were not used keep 0
         dhidden = dby_head
     else:
         # The whole batch uses the same W2 and b2: sum over it.
-        dW2[..., :columns] = (by_head.swapaxes(-1, -2) @ dscores).sum(axis=0)
-        db2[..., :columns] = dscores.sum(axis=(0, 2))
+        dW2[..., :columns] = sum_along(by_head.swapaxes(-1, -2) @ dscores, axis=0)
+        db2[..., :columns] = sum_along(sum_along(dscores, axis=2), axis=0)
         dhidden = merge_heads(dby_head)  # [batch, length, d_hidden]
     # hidden = relu(before)
     dbefore = relu_backward(dhidden, relu_cache)

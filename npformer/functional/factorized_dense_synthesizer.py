@@ -8,6 +8,7 @@ from typing import Any
 from npformer.core import Array, array_module, checks
 from npformer.functional.averaging import average, average_backward
 from npformer.functional.dense_synthesizer import check_value, dense_scores, dense_scores_backward
+from npformer.functional.sums import sum_along
 
 
 def factorized_dense_scores(
@@ -71,8 +72,8 @@ def factorized_dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array,
     # [.., length, b, a]; 0 where not used
     douter = douter_flat.reshape(*douter_flat.shape[:-1], b, a)
     # outer = long[..., :, None] * short[..., None, :]
-    dshort = (douter * long[..., :, None]).sum(axis=-2)
-    dlong = (douter * short[..., None, :]).sum(axis=-1)  # [.., length, b]
+    dshort = sum_along(douter * long[..., :, None], axis=-2)
+    dlong = sum_along(douter * short[..., None, :], axis=-1)  # [.., length, b]
     # long, short = dense_scores(x, V1, c1, V2, c2), dense_scores(x, W1, b1, W2, b2)
     dx_long, *dG = dense_scores_backward(dlong, long_cache)
     dx_short, *dF = dense_scores_backward(dshort, short_cache)

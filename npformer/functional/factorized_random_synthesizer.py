@@ -8,6 +8,7 @@ from typing import Any
 from npformer.core import Array, array_module, checks
 from npformer.functional.averaging import average, average_backward
 from npformer.functional.random_synthesizer import check_length
+from npformer.functional.sums import lay_out
 
 
 def factorized_random_scores(R1: Array, R2: Array, length: int) -> tuple[Array, Any]:
@@ -24,7 +25,8 @@ def factorized_random_scores(R1: Array, R2: Array, length: int) -> tuple[Array, 
     checks.shape("R1", R1, (None, "max_len", "k"))
     checks.shape("R2", R2, R1.shape, "The two factors have the same shape")
     length = check_length(length, R1.shape[-2])
-    left, right = R1[..., :length, :], R2[..., :length, :]  # [.., length, k]: no input is read
+    # no input is read [.., length, k]
+    left, right = lay_out(R1[..., :length, :]), lay_out(R2[..., :length, :])
     scores = left @ right.swapaxes(-1, -2)  # [.., length, k], [.., k, length]
     return scores, (left, right, R1.shape)
 
@@ -39,6 +41,7 @@ def factorized_random_scores_backward(dscores: Array, cache: Any) -> tuple[Array
     xp = array_module(left)
     length = left.shape[-2]
     checks.gradient(dscores, (*shape[:-2], length, length), "dscores")
+    dscores = lay_out(dscores)
     # rows that were not used keep 0
     dR1, dR2 = (xp.zeros(shape, dtype=dscores.dtype) for _ in range(2))
     # scores = left @ right^T

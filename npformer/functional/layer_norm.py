@@ -3,6 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, array_module, checks
+from npformer.functional.sums import mean_along, sum_along
 
 
 def layer_norm(x: Array, gamma: Array, beta: Array | None, eps: float = 1e-5) -> tuple[Array, Any]:
@@ -26,11 +27,11 @@ def layer_norm(x: Array, gamma: Array, beta: Array | None, eps: float = 1e-5) ->
     check_layer_norm(x, gamma, beta, eps)
     # The variance is divided by d, not d - 1. It is computed from x - mean, because E[x^2] - E[x]^2
     # loses all digits in float32 if the mean is large.
-    centred = x - x.mean(axis=-1, keepdims=True)  # [..., d]
+    centred = x - mean_along(x, axis=-1, keepdims=True)  # [..., d]
     # All of them still carry the rounding of a large mean: about 1e-3 in float32 at 10,000. Their
     # own mean is small and takes it out: a constant row becomes exact zeros.
-    centred = centred - centred.mean(axis=-1, keepdims=True)
-    variance = (centred * centred).mean(axis=-1, keepdims=True)  # [..., 1]
+    centred = centred - mean_along(centred, axis=-1, keepdims=True)
+    variance = mean_along(centred * centred, axis=-1, keepdims=True)  # [..., 1]
     inverse_std = 1.0 / array_module(x).sqrt(variance + float(eps))  # [..., 1]
     normalised = centred * inverse_std  # [..., d]
     y = gamma * normalised  # [d], [..., d]: the same gamma for each token
@@ -62,12 +63,13 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     checks.gradient(dy, normalised.shape)
 
     # y = gamma * normalised + beta, the same gamma and beta in every row
-    dbeta = dy.reshape(-1, len(gamma)).sum(axis=0)
-    dgamma = (dy * normalised).reshape(-1, len(gamma)).sum(axis=0)  # over all tokens [d]
+    dbeta = sum_along(dy.reshape(-1, len(gamma)), axis=0)
+    dgamma = sum_along((dy * normalised).reshape(-1, len(gamma)), axis=0)  # over all tokens [d]
     g = dy * gamma  # the gradient of `normalised` [..., d]
     # normalised = (x - mean) * inverse_std
-    along_constant = g.mean(axis=-1, keepdims=True)  # moving x as a whole changes nothing [..., 1]
-    along_normalised = (g * normalised).mean(axis=-1, keepdims=True)  # nor does stretching it
+    # Moving x as a whole changes nothing [..., 1], nor does stretching it.
+    along_constant = mean_along(g, axis=-1, keepdims=True)
+    along_normalised = mean_along(g * normalised, axis=-1, keepdims=True)
     dx = (g - along_constant - normalised * along_normalised) * inverse_std  # g without both
     return (dx, dgamma, dbeta) if has_shift else (dx, dgamma)
 

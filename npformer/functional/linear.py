@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from npformer.core import Array, checks
+from npformer.functional.sums import lay_out, sum_along
 
 
 def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Any]:
@@ -21,7 +22,8 @@ def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Any]:
     """
     check_linear(x, W, b)
     # One matrix product, which a BLAS runs faster than a stack of small ones.
-    rows = x.reshape(math.prod(x.shape[:-1]), W.shape[0])  # [..., d_in] -> [rows, d_in]
+    rows = lay_out(x.reshape(math.prod(x.shape[:-1]), W.shape[0]))  # [..., d_in] -> [rows, d_in]
+    W = lay_out(W)
     y = rows @ W  # [rows, d_in], [d_in, d_out] -> [rows, d_out]
     if b is not None:
         y += b  # [d_out]: the same for each row
@@ -37,7 +39,7 @@ def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """
     rows, W, has_bias, x_shape = cache
     checks.gradient(dy, (*x_shape[:-1], W.shape[1]))
-    drows = dy.reshape(len(rows), W.shape[1])  # [rows, d_out]
+    drows = lay_out(dy.reshape(len(rows), W.shape[1]))  # [rows, d_out]
 
     # y = rows @ W
     dx = (drows @ W.T).reshape(x_shape)  # [rows, d_out], [d_out, d_in] -> [rows, d_in]
@@ -45,7 +47,7 @@ def linear_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     if not has_bias:
         return dx, dW
     # y += b
-    return dx, dW, drows.sum(axis=0)
+    return dx, dW, sum_along(drows, axis=0)
 
 
 def check_linear(x: Array, W: Array, b: Array | None) -> None:

@@ -7,6 +7,7 @@ encoder if the matrices are random and never trained.
 from typing import Any
 
 from npformer.core import Array, array_module, checks
+from npformer.functional.sums import lay_out, sum_along
 
 
 def linear_mixing(x: Array, W_sequence: Array, W_features: Array) -> tuple[Array, Any]:
@@ -32,7 +33,8 @@ def linear_mixing(x: Array, W_sequence: Array, W_features: Array) -> tuple[Array
             f"x has length {length}; expected at most {W_sequence.shape[0]}, the length that "
             "W_sequence was made for. Truncate the sequence, or build it with a larger max_len"
         )
-    cropped = W_sequence[:length, :length]  # a shorter sequence uses the corner
+    x, W_features = lay_out(x), lay_out(W_features)
+    cropped = lay_out(W_sequence[:length, :length])  # a shorter sequence uses the corner
     mixed = cropped @ x  # [length, length], [batch, length, d_model]
     # then the features of each token
     y = (mixed.reshape(-1, d_model) @ W_features).reshape(x.shape)
@@ -51,11 +53,11 @@ def linear_mixing_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     x, mixed, cropped, W_features, table_shape = cache
     length, d_model = x.shape[1:]
     checks.gradient(dy, x.shape)
-    drows = dy.reshape(-1, d_model)  # [batch * length, d_model]
+    drows = lay_out(dy.reshape(-1, d_model))  # [batch * length, d_model]
     # y = mixed @ W_features
     dW_features = mixed.reshape(-1, d_model).T @ drows
     dmixed = (drows @ W_features.T).reshape(x.shape)  # [batch, length, d_model]
     # mixed = cropped @ x, the same matrix for the whole batch
     dW_sequence = array_module(dy).zeros(table_shape, dtype=dy.dtype)
-    dW_sequence[:length, :length] = (dmixed @ x.swapaxes(-1, -2)).sum(axis=0)  # the rest keeps 0
+    dW_sequence[:length, :length] = sum_along(dmixed @ x.swapaxes(-1, -2), axis=0)
     return cropped.T @ dmixed, dW_sequence, dW_features

@@ -9,6 +9,7 @@ from typing import Any
 from npformer.core import Array, Module, array_module, backend_of, checks
 from npformer.functional.activations import sigmoid
 from npformer.functional.embedding import check_ids
+from npformer.functional.sums import mean_along, sum_along
 
 NO_LABEL = -1
 """The label -1 marks a position without a label, which the mean leaves out."""
@@ -43,8 +44,8 @@ def softmax_cross_entropy(
     # log sum exp, of which the largest logit's own 1 is left out: log(1 + rest) would lose the
     # digits of a small rest, which is the loss of a sure prediction.
     at_top = shifted == 0.0
-    rest = xp.where(at_top, 0.0, xp.exp(shifted)).sum(axis=-1, keepdims=True)
-    ties = at_top.sum(axis=-1, keepdims=True, dtype=shifted.dtype) - 1.0
+    rest = sum_along(xp.where(at_top, 0.0, xp.exp(shifted)), axis=-1, keepdims=True)
+    ties = at_top.sum(axis=-1, keepdims=True).astype(shifted.dtype) - 1.0
     log_p = shifted - xp.log1p(rest + ties)  # [..., n_classes]
     losses = -xp.take_along_axis(log_p, right[..., None], axis=-1)[..., 0]  # [...]
     counts, weighing = (labels >= 0).astype(log_p.dtype), None  # 1 for each label, 0 for none
@@ -77,7 +78,7 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
         q = one * (1.0 - label_smoothing) + label_smoothing / one.shape[-1]  # still sums to 1
         if class_weights is not None:
             q = class_weights * q  # no longer sums to 1, so p is scaled alike
-        scale = q.sum(axis=-1, keepdims=True)
+        scale = sum_along(q, axis=-1, keepdims=True)
         error = error * scale + (one * scale - q)  # p scale - q
         share = share if weights is None else (weights * share)[..., None]
     # loss = sum over labels of -weight sum_c q_c log p_c, / total
@@ -119,7 +120,10 @@ def binary_cross_entropy_with_logits(
             target_sum = target + class_weights[0] * (1.0 - targets)  # w_1 t + w_0 (1 - t)
             # of the target's class
             counts = of_each * class_weights[(targets > 0.5).astype("int64")]
-        of_each, total = xp.where(counts > 0.0, of_each, 0.0), _positive(xp, counts.sum())
+        of_each, total = (
+            xp.where(counts > 0.0, of_each, 0.0),
+            _positive(xp, counts.reshape(-1).sum()),
+        )
     # target_sum log(1 + exp(z)) - target z, in a form in which no exponential can overflow.
     log1p = xp.log1p(xp.exp(-xp.abs(logits)))
     # one loss for each logit
@@ -163,7 +167,7 @@ def mean_squared_error(
     if weights is not None:
         of_rows = _check_weights(weights, prediction, prediction.shape[:-1])[..., None]
         difference = xp.where(of_rows > 0.0, difference, 0.0)  # a target left out may be NaN
-        total = _positive(xp, of_rows.sum() * prediction.shape[-1])
+        total = _positive(xp, of_rows.reshape(-1).sum() * prediction.shape[-1])
     return (difference * difference * of_rows).sum() / total, (difference, of_rows, total)
 
 
@@ -208,7 +212,7 @@ def _weigh(log_p: Array, right: Array, counts: Array, weighing: Any) -> tuple[Ar
     of_right = xp.take_along_axis(terms, right[..., None], axis=-1)[..., 0]  # [...]
     losses = -(1.0 - label_smoothing) * of_right
     if label_smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
-        losses = losses - label_smoothing * terms.mean(axis=-1)
+        losses = losses - label_smoothing * mean_along(terms, axis=-1)
     return xp.where(counts > 0.0, losses, 0.0) * (1.0 if weights is None else weights), counts
 
 

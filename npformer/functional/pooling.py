@@ -5,6 +5,7 @@ from typing import Any
 from npformer.core import Array, checks
 from npformer.core.padding import check_padding
 from npformer.functional.averaging import zero_other_rows
+from npformer.functional.sums import mean_along, sum_along
 
 
 def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
@@ -23,11 +24,12 @@ def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     xp = checks.sequences(x)
     checks.has_tokens("x", x)
     if mask is None:
-        return x.mean(axis=1), (1.0 / x.shape[1], None, x.shape)  # over the tokens [batch, d_model]
+        # over the tokens [batch, d_model]
+        return mean_along(x, axis=1), (1.0 / x.shape[1], None, x.shape)
     check_padding(mask, x)
     count = xp.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)  # [batch, 1]
     kept_tokens = xp.where(mask[..., None], x, 0.0)  # not x * mask: padding may hold anything
-    return kept_tokens.sum(axis=1) / count, (1.0 / count, mask, x.shape)
+    return sum_along(kept_tokens, axis=1) / count, (1.0 / count, mask, x.shape)
 
 
 def mean_pooling_backward(dy: Array, cache: Any) -> Array:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, array_module, checks
+from npformer.functional.sums import mean_along, sum_along
 
 
 def rms_norm(x: Array, gamma: Array, eps: float = 1e-5) -> tuple[Array, Any]:
@@ -26,7 +27,7 @@ def rms_norm(x: Array, gamma: Array, eps: float = 1e-5) -> tuple[Array, Any]:
     checks.floating(x=x, gamma=gamma)
     checks.shape("gamma", gamma, x.shape[-1:] or (0,), "One scale for each feature of x")
     checks.not_negative("eps", eps)
-    mean_square = (x * x).mean(axis=-1, keepdims=True)  # [..., 1]
+    mean_square = mean_along(x * x, axis=-1, keepdims=True)  # [..., 1]
     inverse_rms = 1.0 / array_module(x).sqrt(mean_square + float(eps))  # [..., 1]
     normalised = x * inverse_rms  # [..., d]
     return gamma * normalised, (normalised, inverse_rms, gamma)
@@ -48,8 +49,8 @@ def rms_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     normalised, inverse_rms, gamma = cache
     checks.gradient(dy, normalised.shape)
     # y = gamma * normalised, the same gamma in every row
-    dgamma = (dy * normalised).reshape(-1, len(gamma)).sum(axis=0)
+    dgamma = sum_along((dy * normalised).reshape(-1, len(gamma)), axis=0)
     g = dy * gamma  # the gradient of `normalised` [..., d]
     # normalised = x * inverse_rms
-    along_normalised = (g * normalised).mean(axis=-1, keepdims=True)  # stretching x changes nothing
+    along_normalised = mean_along(g * normalised, axis=-1, keepdims=True)  # stretching x: nothing
     return (g - normalised * along_normalised) * inverse_rms, dgamma

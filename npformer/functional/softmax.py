@@ -4,6 +4,7 @@ from typing import Any
 
 from npformer.core import Array, array_module, backend_of, checks
 from npformer.functional.broadcasting import broadcast_shape
+from npformer.functional.sums import sum_along
 
 
 def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array, Any]:
@@ -35,7 +36,7 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
     top = x.max(axis=axis, keepdims=True)  # [..., 1], if the axis is the last
     top = xp.where(top == -xp.inf, 0.0, top)  # if nothing is kept: exp(-inf - 0) = 0, never NaN
     y = xp.exp(x - top)  # - top changes nothing in y / total, and nothing can overflow
-    total = y.sum(axis=axis, keepdims=True)  # at least exp(0) = 1, unless nothing is kept
+    total = sum_along(y, axis, keepdims=True)  # at least exp(0) = 1, unless nothing is kept
     y /= xp.where(total == 0.0, 1.0, total)  # 0 / 1 where nothing is kept
     return y, (y, axis, mask)
 
@@ -56,4 +57,4 @@ def softmax_backward(dy: Array, cache: Any) -> Array:
     if mask is not None:
         dy = array_module(dy).where(mask, dy, 0.0)  # 0 * NaN would be NaN
     # dy, less its mean weighted by y; then times y.
-    return y * (dy - (dy * y).sum(axis=axis, keepdims=True))
+    return y * (dy - sum_along(dy * y, axis, keepdims=True))

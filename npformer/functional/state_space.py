@@ -3,6 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, array_module, checks
+from npformer.functional.sums import sum_along
 
 Pair = tuple[Array, Array]
 """A complex number: its real and its imaginary part."""
@@ -44,7 +45,7 @@ def state_space_kernel(
     w, e, factors = _weights(log_step, log_decay, frequency, C)
     E = _powers(factors["z"], length)  # e^{j z}: two of [length, d_model, n_states]
     # 2 Re of a sum over states [length, d_model]
-    kernel = 2.0 * (w[0] * E[0] - w[1] * E[1]).sum(axis=-1)
+    kernel = 2.0 * sum_along(w[0] * E[0] - w[1] * E[1], axis=-1)
     return kernel, (w, e, E, factors, C)
 
 
@@ -61,9 +62,9 @@ def state_space_kernel_backward(dkernel: Array, cache: Any) -> tuple[Array, Arra
     xp = checks.gradient(dkernel, E[0].shape[:2], "dkernel")
     g = 2.0 * dkernel[..., None]  # [length, d_model, 1]
     # kernel = 2 Re sum_n w e^{j z}
-    gw = (g * E[0]).sum(axis=0), -(g * E[1]).sum(axis=0)
+    gw = sum_along(g * E[0], axis=0), -sum_along(g * E[1], axis=0)
     j = xp.arange(len(dkernel), dtype=dkernel.dtype)[:, None, None]  # d e^{j z} / dz = j e^{j z}
-    of_powers = (j * g * E[0]).sum(axis=0), -(j * g * E[1]).sum(axis=0)
+    of_powers = sum_along(j * g * E[0], axis=0), -sum_along(j * g * E[1], axis=0)
     gz = _times_conj(of_powers, w)  # [d_model, n_states], as all that follows
     # w = C f
     gC, gf = _times_conj(gw, f), _times_conj(gw, (C[0], C[1]))
@@ -72,7 +73,7 @@ def state_space_kernel_backward(dkernel: Array, cache: Any) -> tuple[Array, Arra
     gz = _plus(gz, _times_conj(by_A, e))  # z is used twice: by the powers and by f
     gA = _times_conj((-by_A[0], -by_A[1]), f)
     # z = step A
-    dstep = (gz[0] * A[0] + gz[1] * A[1]).sum(axis=-1)
+    dstep = sum_along(gz[0] * A[0] + gz[1] * A[1], axis=-1)
     gA = _plus(gA, (step[:, None] * gz[0], step[:, None] * gz[1]))  # A, too: by f and by z
     # A = -exp(log_decay) + i frequency, step = exp(log_step)
     return dstep * step, gA[0] * A[0], gA[1], xp.stack(gC)

@@ -19,6 +19,7 @@ from npformer.core import (
     initializers,
     value_of,
 )
+from npformer.functional.sums import sum_along
 from npformer.layers.state import positions
 
 
@@ -153,7 +154,7 @@ class Positions(Layer):
         if self.table.trainable:
             # y = x + table[:length], the same rows for the whole batch
             dtable = gradients.of(self.table)[: dy.shape[1]]
-            dtable += dy.sum(axis=0)
+            dtable += sum_along(dy, axis=0)
         return dy
 
     def forward_from(self, x: Array, begin: Any) -> Array:

@@ -14,6 +14,7 @@ from npformer.core import (
     generators,
 )
 from npformer.core import initializers as init
+from npformer.functional.sums import sum_along
 from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
 from npformer.layers.state import State, StateShapes, take_positions
@@ -102,7 +103,7 @@ class GatedConvolution(Mixer):
         # s = causal_convolution(z, kernel) + skip * z
         dz, dkernel = F.causal_convolution_backward(ds, long_cache)
         gradients.add(self.kernel, dkernel)
-        gradients.add(self.skip, (ds * z).sum(axis=(0, 1)))
+        gradients.add(self.skip, sum_along((ds * z).reshape(-1, len(self.skip.value)), axis=0))
         dz = without_padding(dz + self.skip.value * ds, mask)
         # z = x1 * v
         dnear = array_module(dy).concatenate([dx0, dz * v, dz * x1], axis=-1)

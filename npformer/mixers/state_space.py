@@ -15,6 +15,7 @@ from npformer.core import (
     generators,
 )
 from npformer.core import initializers as init
+from npformer.functional.sums import sum_along
 from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
 from npformer.layers.state import State, StateShapes
@@ -107,7 +108,7 @@ class StateSpace(Mixer):
         da = self.output.backward(without_padding(dy, mask), output_cache, gradients)
         ds = F.gelu_backward(da, gelu_cache)
         # a = gelu(s + skip * x)
-        gradients.add(self.skip, (ds * x).sum(axis=(0, 1)))
+        gradients.add(self.skip, sum_along((ds * x).reshape(-1, len(self.skip.value)), axis=0))
         dx, dkernel = F.causal_convolution_backward(ds, long_cache)
         dparameters = F.state_space_kernel_backward(dkernel, kernel_cache)
         for parameter, gradient in zip(self.kernel_parameters(), dparameters, strict=True):

@@ -18,6 +18,7 @@ from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import FUSED, UNIT, chunks, leaf, map_fits, read_only, zeros
 from npformer.functional.heads import repeat_heads
 from npformer.functional.rotary import rotations
+from npformer.functional.sums import lay_out
 
 VECTOR = 16
 """Numbers that a loop sums at a time: heads are too short for the loops that LLVM generates."""
@@ -96,7 +97,7 @@ def attention_heads(
         )
     )
     bias[queries] *= scale
-    rows = x.reshape(-1, d)
+    rows = lay_out(x.reshape(-1, d))
     qkv = context.empty((len(rows), W.shape[1]), x)
     rotation = None
     if rope_theta is not None:

@@ -22,6 +22,7 @@ from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import UNIT, chunks, map_fits
 from npformer.functional.dense_synthesizer import check_columns
+from npformer.functional.sums import lay_out
 
 
 def dense_heads(
@@ -50,7 +51,7 @@ def dense_heads(
     n_heads = len(W2)
     W = context.empty((d, 2 * d), W1)
     np.concatenate((W1, W_value), axis=1, out=W)
-    rows = x.reshape(-1, d)
+    rows = lay_out(x.reshape(-1, d))
     hv = context.empty((len(rows), 2 * d), x)
     bias = np.concatenate((b1, b_value))
 

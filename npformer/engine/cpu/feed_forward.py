@@ -13,6 +13,7 @@ from npformer.engine.context import EngineContext
 from npformer.engine.cpu.activations import ACTIVATIONS
 from npformer.engine.cpu.rows import chunks, column_sums, few, map_fits, product
 from npformer.functional.linear import check_linear
+from npformer.functional.sums import lay_out
 
 
 def feed_forward(
@@ -25,7 +26,7 @@ def feed_forward(
     if not map_fits(x, W1, b1):
         check_linear(x, W1, b1)
     activate, keep = ACTIVATIONS[activation], context.keep
-    rows = x.reshape(-1, W1.shape[0])
+    rows = lay_out(x.reshape(-1, W1.shape[0]))
     if few(x, context):
         hidden = rows @ W1
         activate(hidden, b1, hidden, False)
@@ -55,7 +56,7 @@ def feed_forward_backward(
     Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`.
     """
     rows, hidden, derivative, W1, W2, x_shape, context = cache
-    drows = dy.reshape(-1, W2.shape[1])
+    drows = lay_out(dy.reshape(-1, W2.shape[1]))
     dhidden = context.empty(hidden.shape, hidden)
     dx = context.empty(rows.shape, rows) if of_input else None
     dW1, dW2 = context.empty(W1.shape, W1), context.empty(W2.shape, W2)

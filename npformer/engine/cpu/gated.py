@@ -19,6 +19,7 @@ from npformer.engine.cpu.rows import (
     zeros,
 )
 from npformer.functional.linear import check_linear
+from npformer.functional.sums import lay_out
 
 
 def gated_feed_forward(
@@ -36,7 +37,7 @@ def gated_feed_forward(
     if not map_fits(x, W_gate, b_gate):
         check_linear(x, W_gate, b_gate)
     activate, keep, (d, d_ff) = ACTIVATIONS[activation], context.keep, W_gate.shape
-    rows = x.reshape(-1, d)
+    rows = lay_out(x.reshape(-1, d))
     shifts = [zeros(d_ff, x.dtype) if b is None else b for b in (b_gate, b_up)]
     if few(x, context):
         gate = rows @ W_gate
@@ -71,7 +72,7 @@ def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """
     rows, (gate, up, hidden, slope), weights, has_biases, x_shape, context = cache
     W_gate, W_up, W_down = weights
-    drows = dy.reshape(-1, W_down.shape[1])
+    drows = lay_out(dy.reshape(-1, W_down.shape[1]))
     dup, dgate = (context.empty(gate.shape, gate) for _ in range(2))
     dx = context.empty(rows.shape, rows)
     dW = [context.empty(W.shape, W) for W in weights]

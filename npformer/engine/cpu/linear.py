@@ -12,6 +12,7 @@ from npformer.core import Array
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.rows import column_sums, few, map_fits, product
 from npformer.functional.linear import check_linear
+from npformer.functional.sums import lay_out
 
 
 def linear(
@@ -20,7 +21,8 @@ def linear(
     """Replaces `functional.linear`."""
     if not map_fits(x, W, b):
         check_linear(x, W, b)
-    rows = x.reshape(-1, W.shape[0])
+    rows = lay_out(x.reshape(-1, W.shape[0]))
+    W = lay_out(W)
     if few(x, context):
         return product(rows, W, b).reshape(*x.shape[:-1], W.shape[1]), None
     y = context.empty((len(rows), W.shape[1]), x)
@@ -37,7 +39,7 @@ def linear(
 def linear_backward(dy: Array, cache: Any, *, of_input: bool = True) -> tuple[Array | None, ...]:
     """Replaces `functional.linear_backward`; dx is None if not `of_input`."""
     rows, W, has_bias, x_shape, context = cache
-    drows = dy.reshape(-1, W.shape[1])
+    drows = lay_out(dy.reshape(-1, W.shape[1]))
     dx = gradient_of_input(drows, W, context).reshape(x_shape) if of_input else None
     dW, db = gradients_of_map(drows, rows, context)
     return (dx, dW, db) if has_bias else (dx, dW)

@@ -20,6 +20,7 @@ from npformer.engine.cpu.rows import chunks, column_sums, map_fits, scratch
 from npformer.engine.threads import slices
 from npformer.functional.linear import check_linear
 from npformer.functional.losses import check_labels
+from npformer.functional.sums import lay_out
 
 ROWS = 768
 """The most rows of a block, for each thread that shares a call. Every block reads W twice, and
@@ -69,7 +70,7 @@ def linear_cross_entropy(
     has_label = labels.reshape(-1) >= 0
     n_rows = len(has_label)
     rows = LabelledRows(
-        x=x.reshape(n_rows, d_in),
+        x=lay_out(x.reshape(n_rows, d_in)),
         classes=np.maximum(labels, 0).reshape(-1),
         has_label=has_label,
         losses=np.empty(n_rows, x.dtype),

@@ -14,6 +14,7 @@ from npformer.engine.context import EngineContext
 from npformer.engine.cpu.loops import exp
 from npformer.engine.cpu.rows import EXP, UNIT, chunks, leaf, ones
 from npformer.functional.losses import check_labels
+from npformer.functional.sums import lay_out
 
 SURE = 1.5
 """Below this sum of a row's exponentials, of which the largest is 1, log1p of the sum of the others
@@ -31,7 +32,7 @@ def softmax_cross_entropy(
     check_labels(logits, labels)
     checks.rate("label_smoothing", label_smoothing)
     smoothing, n = float(label_smoothing), logits.shape[-1]
-    rows, targets = logits.reshape(-1, n), np.maximum(labels, 0).reshape(-1)
+    rows, targets = lay_out(logits.reshape(-1, n)), np.maximum(labels, 0).reshape(-1)
     has_label = labels.reshape(-1) >= 0
     p, losses = context.empty(rows.shape, logits), np.empty(len(rows), logits.dtype)
 

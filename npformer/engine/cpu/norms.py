@@ -24,6 +24,7 @@ from npformer.engine.cpu.rows import (
     zeros,
 )
 from npformer.functional.layer_norm import check_layer_norm
+from npformer.functional.sums import lay_out
 
 
 def layer_norm(
@@ -92,8 +93,8 @@ def _norm_of_sum(
     d, shift = x.shape[-1], gamma if beta is None else beta
     if not (x.dtype is gamma.dtype is shift.dtype and (d,) == gamma.shape == shift.shape):
         check_layer_norm(x, gamma, beta, eps)
-    rows = x.reshape(-1, d)
-    other_rows = None if y is None else y.reshape(-1, d)
+    rows = lay_out(x.reshape(-1, d))
+    other_rows = None if y is None else lay_out(y.reshape(-1, d))
     small = few(x, context)
     if small and not norm_rows.runs_loop:
         rows = rows if other_rows is None else rows + other_rows
@@ -210,12 +211,17 @@ def norm_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """
     units, lengths, scale, shape, has_shift, centred, context = cache
     n, d = units.shape
-    rows = dy.reshape(-1, d)
+    rows = lay_out(dy.reshape(-1, d))
     dx = context.empty((n, d), units)
 
     def compute(part: slice) -> Array:
         sums = np.zeros((2, d), scale.dtype)
-        norm_rows_backward(rows[part], units[part], lengths[part], scale, centred, dx[part], sums)
+        for chunk in chunks(part, d):  # a sum over all rows, one by one, would lose digits
+            sums_of_chunk = np.zeros_like(sums)
+            norm_rows_backward(
+                rows[chunk], units[chunk], lengths[chunk], scale, centred, dx[chunk], sums_of_chunk
+            )
+            sums += sums_of_chunk
         return sums
 
     dscale, dbeta = sum(context.map_slices(compute, n))

@@ -13,6 +13,7 @@ from npformer.core import (
     initializers,
 )
 from npformer.functional.embedding import check_ids
+from npformer.functional.sums import sum_along
 from npformer.tasks.wide.bag import bag, bag_backward
 
 SCALE = 20.0
@@ -70,7 +71,7 @@ class Wide(Layer):
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
         # y = bag + bias
-        gradients.add(self.bias, dy.sum(axis=0))
+        gradients.add(self.bias, sum_along(dy, axis=0))
         # bag = sum_k v_k weight[ids_k]
         gradients.add(self.weight, bag_backward(dy, cache)[1])
 
