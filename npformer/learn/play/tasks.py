@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer import data
-from npformer.data.tables import read_table
+from npformer.data.tables import is_fasttext_file, read_table
 from npformer.learn.play.broken import HAVE_A_PLACE, described
 from npformer.learn.play.settings import LIMITS, TASKS, Settings
 from npformer.learn.play.task_works import ArrayWork, BookWork, PairsWork, TextsWork, Work
@@ -103,7 +103,8 @@ def choices(file: str | None = None) -> dict[str, Any]:
     columns: list[str] = []
     guessed: dict[str, Any] = {}
     if file is not None:
-        first = "text" if is_text_file(file) else "file"
+        is_one_text = is_text_file(file) and not is_fasttext_file(Path(file))
+        first = "text" if is_one_text else "file"
         if first == "file":
             columns, guessed = _columns_of(file)
         guessed["file"] = file

@@ -88,3 +88,10 @@ def test_a_label_that_is_guessed_has_two_values_at_least(tmp_path, lines, column
     (tmp_path / "a.csv").write_text(lines, "utf-8")
     defaults = choices(str(tmp_path / "a.csv"))["tasks"][-1]["defaults"]
     assert (defaults["text_column"], defaults["label_column"]) == columns
+
+
+def test_fasttext_s_lines_are_labelled_texts(tmp_path):
+    lines = [f"__label__{'ab'[k % 2]} the news number {k}" for k in range(20)]
+    (tmp_path / "news.txt").write_text("\n".join(lines), "utf-8")
+    form = choices(str(tmp_path / "news.txt"))
+    assert (form["first"], form["columns"]) == ("file", ["label", "text"])
