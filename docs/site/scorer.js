@@ -11,6 +11,15 @@ const lower = typed.toLowerCase();
 const isSymbol = /[._]|[a-z][A-Z]/.test(typed);
 // Pages that as a whole explain what was typed: their excerpts are their beginnings.
 const EXPLAINING = new Set();
+// The name by which users call something: nf.fit for npformer.training.fit.fit, and so for methods.
+const called = (name) => {
+  const words = name.split(".");
+  for (let n = words.length; n > 0; n--) {
+    const start = words.slice(0, n).join(".");
+    if (start in NAMES) return [NAMES[start], ...words.slice(n)].join(".");
+  }
+  return name;
+};
 // The heading of a section of a page, as results of its own are called; nothing for the page itself.
 const heading = (page, id) => {
   const file = Search._index.docnames.indexOf(page);
@@ -30,19 +39,21 @@ var Scorer = {
     const about = isPage && words.every((word) => lower.split(/[\s-]+/).includes(word));
     const inOrder = isSymbol && page.startsWith("reference/") ? 2 * OTHER : place;
     const method = kind === "object" && /\.[A-Z]\w*\.\w+$/.test(title); // behind functions
-    // An entry of the reference is one result, called by its full name, with an excerpt.
-    if (kind === "object") result[3] = null;
+    // A heading that was typed as it stands leads to its section, behind what is named so.
+    const section = kind === "title" && title.split(" > ").at(-1).toLowerCase() === lower;
+    // An entry of the reference is one result, called as users call it, with an excerpt.
+    if (kind === "object") [result[1], result[3]] = [called(title), null];
     // What else leads to a section is called by its heading, and so is one result with it.
     if (kind === "index") {
       const name = anchor.slice(1);
-      if (name.startsWith("npformer.")) result[1] = name;
+      if (name.startsWith("npformer.")) result[1] = called(name);
       else {
-        const section = heading(page, name);
-        [result[1], result[2]] = section ? [`${title} > ${section}`, anchor] : [title, ""];
-        if (!section) EXPLAINING.add(page);
+        const words = heading(page, name);
+        [result[1], result[2]] = words ? [`${title} > ${words}`, anchor] : [title, ""];
+        if (!words) EXPLAINING.add(page);
       }
     }
-    return points + inOrder + (named ? EXACT : 0) + (about ? ABOUT : 0) - (method ? 1 : 0);
+    return points + inOrder + (named ? EXACT : section ? EXACT / 2 : 0) + (about ? ABOUT : 0) - (method ? 1 : 0);
   },
   objNameMatch: 11,
   objPartialMatch: 6,

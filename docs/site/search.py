@@ -5,7 +5,8 @@ on a page opened from a file. So a script of the search page holds the text of a
 an excerpt that begins and ends with a word.
 
 The words of the glossary lead to the pages that explain them, and ``nf.fit`` to where the reference
-describes it: both are entries of Sphinx's index. The order of results is in scorer.js.
+describes it: both are entries of Sphinx's index. The order of results is in scorer.js, and so is
+what they are called.
 """
 
 import json
@@ -42,6 +43,7 @@ PUBLIC = {
 """The name by which users call something, by where it is defined."""
 
 SCRIPT = r"""const TEXTS = %s;
+const NAMES = %s;
 window.fetch = (page) => Promise.resolve(new Response(page.replace(/^\.\/|\.html$/g, "")));
 document.addEventListener("DOMContentLoaded", () => {
   Search.makeSearchSummary = (page, words, anchor) => {
@@ -74,6 +76,11 @@ def words(text: str) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def short_name(name: str) -> str:
+    """Return a public name as users write it: nf.fit for npformer.fit."""
+    return re.sub(r"^\w+", "nf", name)
+
+
 def add_entries(app: Sphinx, doctree: nodes.document) -> None:
     """Put the words that a page explains into the index, and the public names that it describes."""
     places = [section["ids"] for section in doctree.findall(nodes.section)]
@@ -83,9 +90,7 @@ def add_entries(app: Sphinx, doctree: nodes.document) -> None:
     for signature in doctree.findall(addnodes.desc_signature):
         for place in filter(PUBLIC.__contains__, dict.fromkeys(signature["ids"])):
             name = PUBLIC[place]
-            entries += [
-                (each, place) for each in dict.fromkeys((name, re.sub(r"^\w+", "nf", name)))
-            ]
+            entries += [(each, place) for each in dict.fromkeys((name, short_name(name)))]
     if entries:
         rows = [("single", word, place, "main", None) for word, place in entries]
         doctree.insert(0, addnodes.index(entries=rows))
@@ -129,7 +134,10 @@ def write(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
         found = {page: texts(app.env.get_doctree(page)) for page in sorted(app.env.found_docs)}
         place = Path(app.outdir) / "_static" / "excerpts.js"
-        place.write_text(SCRIPT % json.dumps(found, ensure_ascii=False), "utf-8")
+        names = {place: short_name(name) for place, name in PUBLIC.items()}
+        names[npformer.losses.__name__] = "nf.losses"  # with all that it defines
+        tables = tuple(json.dumps(table, ensure_ascii=False) for table in (found, names))
+        place.write_text(SCRIPT % tables, "utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

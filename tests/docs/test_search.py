@@ -49,6 +49,7 @@ FIRST = {
     "dropout": "chapters/dropout",
     "cross entropy": "chapters/cross_entropy",
     "backpropagation": "chapters/chain_rule",
+    "backward": "chapters/chain_rule",
     "residual connection": "chapters/block",
     "masked language model": "chapters/masked_tokens",
     "RoPE": "chapters/rotary",
@@ -84,6 +85,9 @@ FIRST = {
     "patience": "training",
     "llama": "pretrained",
     "save load model": "five_minutes",
+    "save model": "five_minutes",
+    "overfitting": "chapters/training",
+    "confusion matrix": "your_file",
     "ONNX": "onnx",
     "GPU": "gpu",
     # Words of PyTorch and others
@@ -158,6 +162,38 @@ def test_a_section_is_called_by_its_heading(titles):
     assert titles["chapters/attention.html#the-blockwise-way"] == "Attention > The blockwise way"
 
 
+SECTIONS = {
+    "The blockwise way": "chapters/attention.html#the-blockwise-way",
+    "what a batch knows": "chapters/training.html#what-a-batch-knows",
+    "Warm-up and decay": "chapters/training.html#warm-up-and-decay",
+    "When it does not learn": "chapters/training.html#when-it-does-not-learn",
+    "overfitting": "chapters/training.html#over-fitting",
+}
+
+
+@pytest.mark.parametrize("query", SECTIONS)
+def test_a_heading_of_a_chapter_leads_to_its_section(site, browser, query):
+    page = browser.new_page()
+    first = results(page, site, query).locator("> a").first.get_attribute("href")
+    page.close()
+    assert first == SECTIONS[query]
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("fit", "nf.fit"),
+        ("EncoderConfig", "nf.EncoderConfig"),
+        ("softmax_backward", "nf.functional.softmax_backward"),
+    ],
+)
+def test_a_result_has_the_name_that_users_write(site, browser, query, title):
+    page = browser.new_page()
+    titles = results(page, site, query).locator("> a").all_text_contents()
+    page.close()
+    assert titles[0] == title
+
+
 def test_an_excerpt_cuts_no_word(site, browser):
     page = browser.new_page()
     for query, beginning in EXCERPTS.items():
@@ -168,7 +204,7 @@ def test_an_excerpt_cuts_no_word(site, browser):
         if beginning is not None:
             assert excerpt.startswith(beginning)
             if "fit" in query:  # one result, and called by its name
-                named = results_of_query.get_by_text("npformer.training.fit.fit", exact=True)
+                named = results_of_query.get_by_text("nf.fit", exact=True)
                 assert named.count() == 1
             continue
         words_of_page = re.sub("<[^>]+>", " ", (site / address).read_text("utf-8")).split()
