@@ -32,7 +32,7 @@ def lay_out(x: Array) -> Array:
 def sum_along(x: Array, axis: int, keepdims: bool = False) -> Array:
     """Sum x along an axis: pairwise along rows, and in blocks across them."""
     n, axis = x.shape[axis], axis % x.ndim
-    are_neighbours = n < 2 or abs(x.strides[axis]) == x.itemsize
+    are_neighbours = n < 2 or _is_innermost(x, axis)
     if not are_neighbours and axis == x.ndim - 1:
         x, are_neighbours = array_module(x).ascontiguousarray(x), True
     if are_neighbours or n <= BLOCK:
@@ -44,6 +44,12 @@ def sum_along(x: Array, axis: int, keepdims: bool = False) -> Array:
     rest = x[*all_before, in_blocks:].sum(axis=axis, keepdims=True)  # zeros, if none is left
     sums = array_module(x).concatenate([blocks, rest], axis=axis)
     return sum_along(sums, axis, keepdims)
+
+
+def _is_innermost(x: Array, axis: int) -> bool:
+    """Return whether x lies in memory along this axis, and not along another one as well."""
+    size = x.itemsize
+    return abs(x.strides[axis]) == size and x.strides.count(size) < 2 and 0 not in x.strides
 
 
 def mean_along(x: Array, axis: int, keepdims: bool = False) -> Array:
