@@ -19,6 +19,7 @@ GROUPS = {
     '".[cuda13]"': ("cupy", "cupyx"),
     "onnxruntime": ("onnxruntime",),
     "pandas": ("pandas",),
+    "polars": ("polars",),
     "pyarrow": ("pyarrow",),
     "sympy": ("sympy",),
     "autograd": ("autograd",),

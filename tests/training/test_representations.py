@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from tests.needs import NEEDS
 
 CONFIG = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
 HISTORY = nf.History(
@@ -70,7 +71,7 @@ def test_a_long_history_shows_its_best_epoch():
 
 
 def test_a_history_becomes_a_table_of_pandas():
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pandas = pytest.importorskip("pandas", reason=NEEDS["pandas"])
     table = HISTORY.to_pandas()
     assert isinstance(table, pandas.DataFrame)
     assert table.loc[2, "train_loss"] == 0.5

@@ -145,6 +145,8 @@ def settings_with_stop(kind: str, n: int, batch_size: int) -> dict[str, Any]:
     settings = {"weight_decay": 0.0, **training(kind, n)}
     if kind != "text":
         return {**settings, "epochs": epochs_for(n, batch_size)}
+    if n >= VERY_FEW:  # as many epochs as a `TextClassifier` takes
+        return settings
     few = -(-STEPS_OF_FEW_TEXTS // -(-n // settings["batch_size"]))
     return {**settings, "epochs": max(settings["epochs"], min(MOST_OF_FEW_TEXTS, few))}
 

@@ -36,7 +36,8 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
     - token ids: whole numbers, (n_samples, length), or a list of arrays (length_i,);
     - series: floats, (n_samples, length) or (n_samples, length, n_features), or a list of arrays
       (length_i, n_features);
-    - texts: a list, an array, a Series of str, or a DataFrame of one column.
+    - texts: a list, an array, a Series of str, or a DataFrame of one column, also polars' and
+      pyarrow's.
 
     Parameters
     ----------
@@ -90,8 +91,8 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         For the weights, the held-out part, the order of samples, and dropout.
     n_jobs : int, optional
         Processes that share a batch. None: 1. -1: as many as pay off.
-    verbose : bool
-        Whether to show a progress bar.
+    verbose : bool or "auto"
+        Whether to show a progress bar. "auto": on a terminal.
     dtype : {"auto", "float32", "float64"}
         Of weights and probabilities. "auto": float32, and float64 for up to 64 samples.
 
@@ -150,7 +151,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
     warm_start: bool = False
     random_state: Any = None
     n_jobs: int | None = None
-    verbose: bool = False
+    verbose: bool | str = "auto"
     dtype: str = "auto"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -7,6 +7,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
 from npformer.core import checks
+from npformer.data.lists import plain
 from npformer.data.tokenizers.tokenizer import check_texts
 from npformer.tasks.estimators.readers import Samples, SeriesReader
 
@@ -26,6 +27,8 @@ def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:
         checks.ordered("X", x)
     if isinstance(x, str):
         raise ValueError(f"X is one text, {x[:40]!r}; expected a list of texts: [X]")
+    if not hasattr(x, "columns"):
+        x = plain(x)
     if _holds_strings(x):
         if inputs in ("auto", "text"):
             return "text", _texts(estimator, x, reset)
@@ -58,7 +61,7 @@ def _holds_strings(x: Any) -> bool:
     if isinstance(x, list | tuple):
         rows = x[0] if len(x) and isinstance(x[0], list | tuple) else x
         return any(isinstance(item, str) for item in rows)
-    if not hasattr(x, "ndim") or x.ndim not in (1, 2):
+    if len(getattr(x, "shape", ())) not in (1, 2):  # frames of polars and pyarrow have no ndim
         return False
     array = np.asarray(x)
     if array.dtype.kind == "O":

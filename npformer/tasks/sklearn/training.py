@@ -1,6 +1,8 @@
 """How an `EncoderClassifier` builds its model, and when its training stops."""
 
+import sys
 from dataclasses import asdict, dataclass
+from multiprocessing import current_process
 from typing import Any
 
 import numpy as np
@@ -112,8 +114,19 @@ def fit_options(estimator: Any, n: int, of: int) -> dict[str, Any]:
     jobs = 1 if estimator.n_jobs is None else estimator.n_jobs
     workers = AUTO if jobs == -1 else checks.positive("n_jobs", jobs)
     typed |= {name: getattr(estimator, name) for name in ("clip_norm", "label_smoothing")}
-    typed |= {"batch_size": size, "workers": workers, "progress": bool(estimator.verbose)}
+    typed |= {"batch_size": size, "workers": workers, "progress": shows_bar(estimator.verbose)}
     return default_settings | typed
+
+
+def shows_bar(verbose: Any) -> bool:
+    """Return whether a training shows a bar; "auto": on a terminal, in the main process.
+
+    Processes that search for settings side by side would write over each other's bars.
+    """
+    if verbose != AUTO:
+        return bool(verbose)
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    return on_terminal and current_process().name == "MainProcess"
 
 
 class Convergence(Callback):

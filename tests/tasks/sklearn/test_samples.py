@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from io import StringIO
+from multiprocessing import current_process
 
 import numpy as np
 import pytest
@@ -11,8 +13,11 @@ from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
+import npformer as nf
 from npformer.data.tokenizers import WordTokenizer
+from npformer.tasks.estimators import defaults
 from npformer.tasks.sklearn.samples import samples_of
+from npformer.tasks.sklearn.training import shows_bar
 from tests.needs import NEEDS
 
 Y = np.arange(8) % 2
@@ -176,6 +181,64 @@ def test_texts_in_any_container(of_texts, texts):
     for same in (tuple(x), np.array(x), np.array(x, object), np.array(x)[:, None]):
         np.testing.assert_array_equal(classifier.predict_proba(same), p)
         np.testing.assert_array_equal(of_texts(max_iter=2).fit(same, y).predict_proba(x), brief)
+
+
+@pytest.mark.parametrize("kind", ["Series", "DataFrame"])
+def test_texts_of_polars(of_texts, texts, kind):
+    polars = pytest.importorskip("polars", reason=NEEDS["polars"])
+    x, y = texts
+    p = of_texts().fit(x, y).predict_proba(x)
+    column = getattr(polars, kind)({"text": x} if kind == "DataFrame" else x)
+    classifier = of_texts().fit(column, polars.Series(y))
+    np.testing.assert_array_equal(classifier.predict_proba(column), p)
+
+
+@pytest.mark.parametrize("kind", ["array", "chunked_array", "table"])
+def test_texts_of_pyarrow(of_texts, texts, kind):
+    pyarrow = pytest.importorskip("pyarrow", reason=NEEDS["pyarrow"])
+    x, y = texts
+    p = of_texts().fit(x, y).predict_proba(x)
+    values = {"array": x, "chunked_array": [x[:10], x[10:]], "table": {"text": x}}[kind]
+    column = getattr(pyarrow, kind)(values)
+    classifier = of_texts().fit(column, pyarrow.array(y))
+    np.testing.assert_array_equal(classifier.predict_proba(column), p)
+
+
+def test_a_text_classifier_reads_columns_of_pyarrow():
+    pyarrow = pytest.importorskip("pyarrow", reason=NEEDS["pyarrow"])
+    column = pyarrow.chunked_array([["good", None], ["bad"]])
+    with pytest.raises(TypeError, match=r"^samples\[1\] is missing: None; expected a string$"):
+        nf.TextClassifier().fit(column, [0, 1, 0])
+    with pytest.raises(ValueError, match=r"^samples has 2 axes; .* such as table\['text'\]$"):
+        nf.TextClassifier().fit(pyarrow.table({"text": column}), [0, 1, 0])
+
+
+class Terminal(StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("verbose", "stream", "process", "shown"),
+    [
+        ("auto", Terminal(), "MainProcess", True),
+        ("auto", Terminal(), "LokyProcess-1", False),
+        ("auto", StringIO(), "MainProcess", False),
+        ("auto", None, "MainProcess", False),
+        (False, Terminal(), "MainProcess", False),
+        (True, StringIO(), "MainProcess", True),
+    ],
+)
+def test_a_bar_is_shown_on_a_terminal(monkeypatch, verbose, stream, process, shown):
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(current_process(), "name", process)
+    assert shows_bar(verbose) is shown
+
+
+@pytest.mark.parametrize("n", [400, 600, 5000])
+def test_texts_are_seen_as_often_as_by_a_text_classifier(n):
+    expected = defaults.training("text", n)["epochs"]
+    assert defaults.settings_with_stop("text", n, batch_size=32)["epochs"] == expected
 
 
 def test_texts_in_a_frame(of_texts, texts):
