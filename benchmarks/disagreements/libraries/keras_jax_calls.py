@@ -9,6 +9,7 @@ import os
 os.environ["KERAS_BACKEND"] = "jax"
 import jax
 import jax.numpy as jnp
+import keras
 import keras_layers  # noqa: F401 - its calls
 import keras_training  # noqa: F401 - its calls
 import numpy as np
@@ -29,4 +30,5 @@ def gradients(function, arrays, names, dy):
     return y, backward(dy.astype(y.dtype))[0]
 
 
+keras.utils.set_random_seed(0)  # for initial weights and dropout
 main(Library(array, np.asarray, gradients, compiled=jax.jit))

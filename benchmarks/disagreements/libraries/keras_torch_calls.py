@@ -7,6 +7,7 @@
 import os
 
 os.environ["KERAS_BACKEND"] = "torch"
+import keras
 import keras_layers  # noqa: F401 - its calls
 import keras_training  # noqa: F401 - its calls
 import torch
@@ -31,4 +32,5 @@ def gradients(function, arrays, names, dy):
     return y, {name: arrays[name].grad for name in names}
 
 
+keras.utils.set_random_seed(0)  # for initial weights and dropout
 main(Library(array, to_numpy, gradients))

@@ -49,7 +49,7 @@ def transform_of(x):
     """Return the real and imaginary parts of the transform along the last two axes."""
     rows = np.stack([x, np.zeros_like(x)], axis=-1).reshape(-1, *x.shape[-2:], 2)
     for axis in (1, 2):
-        rows = run("DFT", [rows], opset=17, axis=axis)
+        rows = run("DFT", [rows], opset=17, axis=axis)  # OpenVINO takes 1 for opset 20
     return rows[..., 0].reshape(x.shape), rows[..., 1].reshape(x.shape)
 
 

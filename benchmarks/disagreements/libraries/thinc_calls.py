@@ -18,6 +18,7 @@ from thinc.api import (
     Linear,
     NumpyOps,
     Schedule,
+    fix_random_seed,
 )
 
 OPS = NumpyOps()
@@ -101,6 +102,57 @@ def softmax_without_axis(x):
 @forward_only
 def softmax(x, axis):
     return OPS.softmax(x, axis=axis)
+
+
+def attention_of(query, key, value, mask=True):
+    scores = query @ key.swapaxes(-1, -2) / query.shape[-1] ** 0.5
+    return OPS.softmax(np.where(mask, scores, -1e30)) @ value
+
+
+@call
+@forward_only
+def attention(query, key, value, mask):
+    return np.where(mask.any(-1, keepdims=True), attention_of(query, key, value, mask), 0)
+
+
+@call
+@forward_only
+def causal_attention(query, key, value, begin):
+    mask = begin + np.arange(query.shape[-2])[:, None] >= np.arange(key.shape[-2])
+    return attention_of(query, key, value, mask)
+
+
+@call
+@forward_only
+def grouped_attention(query, key, value):
+    times = query.shape[1] // key.shape[1]
+    return attention_of(query, key.repeat(times, axis=1), value.repeat(times, axis=1))
+
+
+@call
+@forward_only
+def multihead(x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, n_heads):
+    def heads_of(W, b):
+        return linear(x, W, b).reshape(*x.shape[:2], n_heads, -1).swapaxes(1, 2)
+
+    query, key = heads_of(W_query, b_query), heads_of(W_key, b_key)
+    heads = attention_of(query, key, heads_of(W_value, b_value)).swapaxes(1, 2)
+    return linear(heads.reshape(x.shape), W_output, b_output)
+
+
+@call
+@forward_only
+def conv1d(x, W, padding):
+    kernel, d_in, d_out = W.shape
+    side = kernel // 2
+    left = (kernel - 1) // 2  # an even kernel has more on its right
+    rows = []
+    for sample in x:
+        windows = OPS.seq2col(sample, side).reshape(len(sample), 2 * side + 1, d_in)
+        windows = windows[:, side - left : side - left + kernel]
+        rows.append(OPS.gemm(windows.reshape(len(sample), -1), W.reshape(-1, d_out)))
+    y = np.stack(rows)
+    return y if padding == "same" else y[:, left : y.shape[1] - side]
 
 
 @call
@@ -268,4 +320,5 @@ def array(values, dtype):
     return values.astype(dtype) if dtype else values
 
 
+fix_random_seed(0)  # for initial weights and dropout
 main(Library(array))

@@ -300,4 +300,5 @@ def gradients(function, arrays, names, dy):
     return y, {name: arrays[name].grad for name in names}
 
 
+torch.manual_seed(0)  # for initial weights and dropout
 main(Library(array, to_numpy, gradients))
