@@ -294,6 +294,7 @@ class Classifier(Estimator):
         from npformer.tasks.reports import report  # when needed
         from npformer.tasks.reports.elements import TEXTS
         from npformer.tasks.reports.report import check_path_of_report
+        from npformer.tasks.reports.tables import MOST_CLASSES
 
         place = check_path_of_report(path, overwrite)
         y, listed = self.names.numbers(labels), self.check_samples(samples, "samples")
@@ -304,7 +305,8 @@ class Classifier(Estimator):
         models: Any = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
         if len(models) > 1:
             opening.insert(0, words["members"].format(n=len(models)))
-            opening.append(scores.confusion_table())
+            if len(self.classes_) <= MOST_CLASSES:
+                opening.append(scores.confusion_table())
         else:
             models = self.model
         of_texts = isinstance(listed[0], str)
