@@ -67,3 +67,24 @@ def gradients_of_map(dy: Array, x: Array, context: EngineContext) -> tuple[Array
 
     context.map_slices(compute, d_out)
     return dW, db
+
+
+def accumulate_product(
+    a: Array, b: Array, target: Array, is_first: bool, context: EngineContext
+) -> None:
+    """Add a @ b to `target`, or write it there if it is the first of several products."""
+    if is_first:
+        np.matmul(a, b, out=target)
+        return
+    product_of_chunk = context.empty(target.shape, target)
+    np.matmul(a, b, out=product_of_chunk)
+    target += product_of_chunk
+
+
+def sum_parts(parts: list[tuple[Array, ...]]) -> tuple[Array, ...]:
+    """Return the sums of the arrays of all parts, which are one tuple for each thread."""
+    totals, *others = parts
+    for arrays in others:
+        for total, array in zip(totals, arrays, strict=True):
+            total += array
+    return totals

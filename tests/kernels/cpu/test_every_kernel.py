@@ -83,8 +83,8 @@ def test_memory_that_is_lent_changes_no_bit(case):
 IN_PARTS = {
     "attention_heads": (3, 4),  # projections, row maxima, averages; averages, turns, dx, dW
     "dense_heads": (3, 3),
-    "feed_forward": (1, 2),  # rows; rows, columns of dW1 and rows of dW2
-    "gated_feed_forward": (1, 2),
+    "feed_forward": (1, 1),  # rows; rows, columns of dW1 and rows of dW2
+    "gated_feed_forward": (1, 1),
     "layer_norm": (1, 1),
     "rms_norm": (1, 1),
     "linear": (1, 2),

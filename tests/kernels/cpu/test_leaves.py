@@ -24,12 +24,12 @@ def normals(*shape):
 
 
 def activation(n, d):
-    return [normals(n, d), normals(d), normals(n, d), True]
+    return [normals(n, d), normals(d), np.zeros((n, d)), normals(n, d) + 2.0]
 
 
 def activation_in_place(n, d):
     x = normals(n, d)
-    return [x, normals(d), x, False]
+    return [x, normals(d), x, None]
 
 
 def norm(n, d):
@@ -73,7 +73,7 @@ def losses(n, d, smoothing=0.0, scale=1.0):
 
 
 CASES = {
-    **dict.fromkeys(("bias_gelu", "bias_gelu_tanh", "bias_silu"), activation),
+    **dict.fromkeys(("bias_relu", "bias_gelu", "bias_gelu_tanh", "bias_silu"), activation),
     "bias_relu, in place": activation_in_place,
     "bias_gelu, in place": activation_in_place,
     "bias_gelu_tanh, in place": activation_in_place,
@@ -102,9 +102,7 @@ CASES = {
     "exponentiate, below": lambda n, d: causal_scores(d),
     "exponentiate, shifted": large_scores,
     "norm_rows, not centred": lambda n, d: [*norm(n, d)[:5], False, *norm(n, d)[6:]],
-    "gated_product": lambda n, d: [*normals(2, n, d), normals(d), np.zeros((n, d))],
-    "gated_product_backward": lambda n, d: [*normals(4, n, d), np.zeros((n, d))],
-    "gated_product_backward, relu": lambda n, d: [*normals(3, n, d), None, np.zeros((n, d))],
+    "gated_product": lambda n, d: [*normals(2, n, d), normals(d)],
     "softmax_backward_of_tile": lambda n, d: [scores(n, d), normals(3, 2, n, d) + 1.0, None],
     "softmax_backward_of_tile, along": lambda n, d: [
         scores(n, d),
