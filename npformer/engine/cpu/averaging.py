@@ -30,12 +30,12 @@ import numpy as np
 from npformer.core import Array, backend_of, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.exponentials import Exponentials, divisors
-from npformer.engine.cpu.rows import leaf, ones
+from npformer.engine.cpu.rows import ones
 from npformer.engine.cpu.tiles import corner, slice_group, tiling_of
 from npformer.functional.heads import split_heads
 
-STORED = 512
-"""Up to this length, `store=None` keeps the exponentials for the backward pass."""
+STORED = 127
+"""Up to this length, `store=None` keeps the weights for the backward pass."""
 
 
 def views_of_heads(
@@ -79,7 +79,8 @@ def average_in_tiles(
     causal, window
         As in `functional.average`.
     store : bool, optional
-        Whether to keep the weights for the backward pass. None: up to length `STORED`.
+        Whether to keep the weights for the backward pass. None: up to length `STORED`. Sequences
+        longer than a tile never keep them: reading them takes longer than computing them again.
     """
     (batch, n_heads, length, _), mask = value.shape, context.mask
     if mask is not None:
@@ -92,7 +93,8 @@ def average_in_tiles(
             key = np.where(is_token, key, 0.0)
     tiling = tiling_of(batch, n_heads, length, causal, window)
     exponentials = Exponentials(query, key, largest_score, bias, mask, tiling, context)
-    if context.keep and (length <= STORED if store is None else store):
+    stores = length <= STORED if store is None else store
+    if context.keep and stores and tiling.whole_rows:
         exponentials.stored = context.empty((batch, n_heads, length, length), query)
     out = y.reshape(batch, length, n_heads, y.shape[-1] // n_heads).swapaxes(1, 2)
 
@@ -100,15 +102,13 @@ def average_in_tiles(
         (scratch,) = tiling.memory(1, query)
         for tile in tiling.tiles(tiling.groups[part]):
             group, (queries, keys, _, first, _) = tile
-            p, sums = exponentials.compute(tile, scratch)
             target = out[*group, queries]
+            totals = None if first else exponentials.totals[*group, queries]
+            p, sums = exponentials.weights(tile, scratch, totals)
+            if totals is not None:
+                target *= totals / divisors(sums)
             if not tiling.whole_rows:
-                total = exponentials.totals[*group, queries]
-                if not first:
-                    sums += total
-                    target *= total / divisors(sums)
-                total[...] = sums
-                p = exponentials.divide(p, sums, scratch)
+                exponentials.totals[*group, queries] = sums
             _accumulate(p, value[*group, keys], target, first)
 
     context.map_slices(compute, len(tiling.groups))
@@ -142,13 +142,13 @@ def average_backward_in_tiles(
         for tile in tiling.tiles(chain.from_iterable(units[part])):
             group, (queries, keys, _, first_of_queries, first) = tile
             q, dy_rows = (a[*group, queries] for a in (query, dout))
-            p = exponentials.weights(tile, p_scratch)
-            x = corner(x_scratch, p.shape)
-            np.matmul(dy_rows, value[*group, keys].swapaxes(-1, -2), out=x)
+            v = value[*group, keys]
+            x = corner(x_scratch, (*q.shape[:-1], v.shape[-2]))
+            np.matmul(dy_rows, v.swapaxes(-1, -2), out=x)
             along = None
             if not tiling.whole_rows:
                 along = np.vecdot(dy_rows, out[*group, queries])[..., None]
-            softmax_backward_of_tile(np.ascontiguousarray(p), x, along)
+            p = exponentials.gradients(tile, p_scratch, x, along)
             _accumulate(p.swapaxes(-1, -2), dy_rows, dvalue[*group, keys], first)
             k = slice_group(key, group)[:, :, keys]
             _accumulate(x, k, dquery[*group, queries], first_of_queries)
@@ -162,32 +162,6 @@ def average_backward_in_tiles(
 
     context.map_slices(compute, len(units))
     return dbias
-
-
-def _loop(p, x, along):  # type: ignore[no-untyped-def]
-    samples, heads, queries, keys = p.shape
-    for sample in range(samples):
-        for head in range(heads):
-            for i in range(queries):
-                weights, row = p[sample, head, i], x[sample, head, i]
-                d = p.dtype.type(0.0)
-                if along is None:
-                    for j in range(keys):
-                        d += weights[j] * row[j]
-                else:
-                    d = along[sample, head, i, 0]
-                for j in range(keys):
-                    row[j] = weights[j] * (row[j] - d)
-
-
-@leaf(_loop)
-def softmax_backward_of_tile(p: Array, x: Array, along: Array | None) -> None:
-    """Replaces `functional.softmax_backward`: x, which is dp, becomes the gradient of scores.
-
-    x = p (x - D), where D is `along`, or else sum(p x) over keys.
-    """
-    x -= np.vecdot(p, x)[..., None] if along is None else along
-    x *= p
 
 
 def _accumulate(a: Array, b: Array, target: Array, first: bool) -> None:

@@ -13,6 +13,8 @@ Three ideas, none of which changes the result:
 - **2^x instead of e^x** where NumPy has it vectorised; 1 / ln 2 goes into the scale of Q.
 """
 
+from typing import Any
+
 import numpy as np
 
 from npformer.core import Array
@@ -48,8 +50,7 @@ class Exponentials:
     shift : array, shape (batch, heads, length, 1), or None
         Row maxima, if they are needed.
     stored : array, shape (batch, heads, length, length), or None
-        What is stored for the backward pass, if anything: weights if a tile has whole rows, else
-        exponentials, because their sums are known only after the last tile of a row.
+        The weights, if they are stored for the backward pass; only if a tile has whole rows.
     totals : array, shape (batch, heads, length, 1)
         Row sums of E, if no tile has whole rows: in the forward pass over the keys so far, in the
         backward pass over all keys.
@@ -84,39 +85,41 @@ class Exponentials:
             self.bias = None if bias is None else (bias * UNIT)[:, None, :]
             self.shift = self._row_maxima(context)
 
-    def compute(self, tile: Tile, scratch: Array) -> tuple[Array, Array]:
-        """Return a tile, in `stored` or in scratch memory, and its row sums.
+    def weights(self, tile: Tile, scratch: Array, totals: Array | None) -> tuple[Array, Array]:
+        """Return a tile of weights, in `stored` or in scratch memory, and the sums that divide it.
 
-        If it has whole rows, it is divided by the sums: then it contains weights.
+        The sums are those of the rows of E, together with `totals`, those of earlier tiles.
         """
-        group, (queries, keys, band, _, _) = tile
         e = self._scores(tile, scratch)
-        shift = None if self.shift is None else self.shift[*group, queries]
-        weight = None
-        if self.weight is not None:
-            weight = np.ascontiguousarray(slice_group(self.weight, group)[..., keys])
-        block, masked = np.ascontiguousarray(e), self.mask is not None
-        sums = np.empty((*e.shape[:-1], 1), e.dtype)
-        exponentiate(block, shift, weight, masked, band, self.tiling.whole_rows, sums)
+        block, sums = np.ascontiguousarray(e), np.empty((*e.shape[:-1], 1), e.dtype)
+        exponentiate(block, *self._settings(tile), totals, sums)
         if block is not e:
             e[...] = block
         return e, sums
 
-    def divide(self, e: Array, sums: Array, scratch: Array) -> Array:
-        """Return weights: a tile, without whole rows, divided by `divisors` of its rows' sums."""
-        out = e if self.stored is None else corner(scratch, e.shape)
-        return np.divide(e, divisors(sums), out=out)
+    def gradients(self, tile: Tile, scratch: Array, x: Array, along: Array | None) -> Array:
+        """Return a tile of weights again; x, which is dy value^T, becomes the scores' gradient.
 
-    def weights(self, tile: Tile, scratch: Array) -> Array:
-        """Return a tile of weights for the backward pass: stored, or computed again."""
+        `along` is sum(dy * y) over features, if no tile has whole rows.
+        """
         group, (queries, keys, *_) = tile
-        if self.stored is None:
-            e, _ = self.compute(tile, scratch)
-        else:
-            e = self.stored[*group, queries, keys]
-        if self.tiling.whole_rows:
-            return e
-        return self.divide(e, self.totals[*group, queries], scratch)
+        if self.stored is not None:
+            p = np.ascontiguousarray(self.stored[*group, queries, keys])
+            softmax_backward_of_tile(p, x)
+            return p
+        s = self._scores(tile, scratch)
+        totals = None if along is None else self.totals[*group, queries]
+        softmax_backward_of_scores(s, x, *self._settings(tile), totals, along)
+        return s
+
+    def _settings(self, tile: Tile) -> tuple[Any, ...]:
+        """Return shift, weight, masked and band of a tile, as the leaves take them."""
+        group, (queries, keys, band, _, _) = tile
+        shift = None if self.shift is None else self.shift[*group, queries]
+        weight = None
+        if self.weight is not None:
+            weight = np.ascontiguousarray(slice_group(self.weight, group)[..., keys])
+        return shift, weight, self.mask is not None, band
 
     def _scores(self, tile: Tile, scratch: Array) -> Array:
         group, (queries, keys, _, _, _) = tile
@@ -152,7 +155,7 @@ class Exponentials:
         return top
 
 
-def _loop(e, shift, weight, masked, band, divide, sums):  # type: ignore[no-untyped-def]
+def _loop(e, shift, weight, masked, band, totals, sums):  # type: ignore[no-untyped-def]
     samples, heads, queries, keys = e.shape
     for sample in range(samples):
         for head in range(heads):
@@ -175,8 +178,10 @@ def _loop(e, shift, weight, masked, band, divide, sums):  # type: ignore[no-unty
                     total += row[j]
                 for j in range(max(stop, 0), keys):
                     row[j] = 0.0
+                if totals is not None:
+                    total += totals[sample, head, i, 0]
                 sums[sample, head, i, 0] = total
-                if divide and total != 0.0:
+                if total != 0.0:
                     for j in range(keys):
                         row[j] /= total
 
@@ -188,17 +193,30 @@ def exponentiate(
     weight: Array | None,
     masked: bool,
     band: tuple[int, int] | None,
-    divide: bool,
+    totals: Array | None,
     sums: Array,
 ) -> None:
-    """Replaces `functional.softmax` of a tile, up to the division if not `divide`.
-
-    Make exponentials of the scores in a tile, and write the sums of their rows into `sums`.
+    """Replaces `functional.softmax` of a tile: scores become weights.
 
     The scores are reduced by a shift for each row, and the exponentials multiplied by a weight for
     each key, 0 for keys that are `masked`. With a `band`, query i sees the keys i + band[0] to
-    i + band[1]. With `divide`, exponentials become weights.
+    i + band[1]. Exponentials are divided by the sums of their rows and, if there were other tiles
+    of these rows before, of `totals`; these sums are written into `sums`.
     """
+    _exponentiate(e, shift, weight, masked, band)
+    sums[..., 0] = e @ ones(e.shape[-1], e.dtype)
+    if totals is not None:
+        sums += totals
+    e /= divisors(sums)
+
+
+def _exponentiate(
+    e: Array,
+    shift: Array | None,
+    weight: Array | None,
+    masked: bool,
+    band: tuple[int, int] | None,
+) -> None:
     if shift is not None:
         e -= shift
         if masked or band is not None:
@@ -208,9 +226,95 @@ def exponentiate(
         e *= weight
     if band is not None:
         e *= band_of(*e.shape[-2:], *band)
-    sums[..., 0] = e @ ones(e.shape[-1], e.dtype)
-    if divide:
-        e /= divisors(sums)
+
+
+def _backward_of_scores_loop(s, x, shift, weight, masked, band, totals, along):  # type: ignore[no-untyped-def]
+    samples, heads, queries, keys = s.shape
+    zero, one = s.dtype.type(0.0), s.dtype.type(1.0)
+    for sample in range(samples):
+        for head in range(heads):
+            if weight is not None:
+                factor = weight[sample % len(weight), head % weight.shape[1], 0]
+            for i in range(queries):
+                p, row = s[sample, head, i], x[sample, head, i]
+                first, stop = 0, keys
+                if band is not None:
+                    first, stop = max(0, i + band[0]), min(keys, i + band[1] + 1)
+                total = zero
+                for j in range(min(first, keys)):
+                    p[j] = zero
+                for j in range(first, stop):
+                    score = p[j]
+                    if shift is not None:
+                        score -= shift[sample, head, i, 0]
+                        score = zero if score > zero else score
+                    p[j] = power(score) if weight is None else power(score) * factor[j]
+                    total += p[j]
+                for j in range(max(stop, 0), keys):
+                    p[j] = zero
+                if totals is not None:
+                    total = totals[sample, head, i, 0]
+                if total == zero:  # all exponentials are 0
+                    total = one
+                if along is None:
+                    d = zero
+                    for j in range(keys):
+                        p[j] /= total
+                        d += p[j] * row[j]
+                    for j in range(keys):
+                        row[j] = p[j] * (row[j] - d)
+                else:
+                    d = along[sample, head, i, 0]
+                    for j in range(keys):
+                        p[j] /= total
+                        row[j] = p[j] * (row[j] - d)
+
+
+@leaf(_backward_of_scores_loop)
+def softmax_backward_of_scores(
+    s: Array,
+    x: Array,
+    shift: Array | None,
+    weight: Array | None,
+    masked: bool,
+    band: tuple[int, int] | None,
+    totals: Array | None,
+    along: Array | None,
+) -> None:
+    """Replaces `functional.softmax` of a tile, and `functional.softmax_backward`, in one pass.
+
+    Scores s become the weights p, as by `exponentiate`, and x, which is dp, becomes the gradient of
+    the scores, p (x - D). If the tile has whole rows, D is sum(p x), and `totals` and `along` are
+    None; else p is divided by `totals`, the sums over all keys, and D is `along`.
+    """
+    _exponentiate(s, shift, weight, masked, band)
+    sums = s @ ones(s.shape[-1], s.dtype) if totals is None else totals[..., 0]
+    s /= divisors(sums)[..., None]
+    x -= np.vecdot(s, x)[..., None] if along is None else along
+    x *= s
+
+
+def _backward_loop(p, x):  # type: ignore[no-untyped-def]
+    samples, heads, queries, keys = p.shape
+    for sample in range(samples):
+        for head in range(heads):
+            for i in range(queries):
+                weights, row = p[sample, head, i], x[sample, head, i]
+                d = p.dtype.type(0.0)
+                for j in range(keys):
+                    d += weights[j] * row[j]
+                for j in range(keys):
+                    row[j] = weights[j] * (row[j] - d)
+
+
+@leaf(_backward_loop)
+def softmax_backward_of_tile(p: Array, x: Array) -> None:
+    """Replaces `functional.softmax_backward` of whole rows with stored weights.
+
+    x, which is dp, becomes the gradient of the scores: x = p (x - sum(p x)).
+    """
+    x -= np.vecdot(p, x)[..., None]
+    x *= p
 
 
 def divisors(sums: Array) -> Array:

@@ -42,15 +42,20 @@ def scores(n, d):
     return normals(3, 2, n, d)
 
 
+def scores_and_gradients(n, d):
+    """Scores, and the gradients of their weights."""
+    return [scores(n, d), normals(3, 2, n, d) + 1.0]
+
+
 def causal_scores(n):
     """Two heads of one sample, where a query sees no later key."""
-    return [normals(1, 2, n, n), None, None, False, (-n, 0), True, np.zeros((1, 2, n, 1))]
+    return [normals(1, 2, n, n), None, None, False, (-n, 0), None, np.zeros((1, 2, n, 1))]
 
 
 def large_scores(n, d):
     e, weight, sums = 30.0 * scores(n, d), np.ones((3, 1, 1, d)), np.zeros((3, 2, n, 1))
     weight[0, ..., : d // 2], weight[1] = 0.0, 0.0
-    return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, (-1, 2), False, sums]
+    return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, (-1, 2), None, sums]
 
 
 def loss_gradients(n, d, smoothing):
@@ -96,17 +101,36 @@ CASES = {
         None,
         False,
         None,
-        True,
+        None,
+        large_scores(n, d)[-1],
+    ],
+    "exponentiate, after other tiles": lambda n, d: [
+        scores(n, d),
+        None,
+        None,
+        False,
+        None,
+        1.0 + normals(3, 2, n, 1) ** 2,
         large_scores(n, d)[-1],
     ],
     "exponentiate, below": lambda n, d: causal_scores(d),
     "exponentiate, shifted": large_scores,
     "norm_rows, not centred": lambda n, d: [*norm(n, d)[:5], False, *norm(n, d)[6:]],
     "gated_product": lambda n, d: [*normals(2, n, d), normals(d)],
-    "softmax_backward_of_tile": lambda n, d: [scores(n, d), normals(3, 2, n, d) + 1.0, None],
-    "softmax_backward_of_tile, along": lambda n, d: [
-        scores(n, d),
-        scores(n, d),
+    "softmax_backward_of_tile": lambda n, d: [scores(n, d), normals(3, 2, n, d) + 1.0],
+    "softmax_backward_of_scores": lambda n, d: [
+        *scores_and_gradients(n, d),
+        *(None, None, False, None, None, None),
+    ],
+    "softmax_backward_of_scores, shifted": lambda n, d: [
+        *scores_and_gradients(n, d),
+        *large_scores(n, d)[1:5],
+        *(None, None),
+    ],
+    "softmax_backward_of_scores, tiles": lambda n, d: [
+        *scores_and_gradients(n, d),
+        *(None, None, False, (-1, 2)),
+        1.0 + normals(3, 2, n, 1) ** 2,
         normals(3, 2, n, 1),
     ],
     "add_bias": lambda n, d: [normals(n, 7 * d), normals(7 * d), d, 3 * d, 2 * d, False],
