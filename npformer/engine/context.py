@@ -19,18 +19,26 @@ class EngineContext(Context):
     """A `Context` with a workspace and threads; it takes the arguments of `Context`, too.
 
     Without a workspace, results are new arrays. `threads` is the number of threads that may share a
-    kernel's call on the CPU.
+    kernel's call on the CPU. With `backward_once`, a backward pass may drop each block's caches as
+    soon as it has used them, so that their memory serves the blocks below.
     """
 
     workspace: Workspace | None = None
     threads: int = 1
+    backward_once: bool = False
 
     def __init__(
-        self, *arguments: Any, workspace: Workspace | None = None, threads: int = 1, **options: Any
+        self,
+        *arguments: Any,
+        workspace: Workspace | None = None,
+        threads: int = 1,
+        backward_once: bool = False,
+        **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         _set_field(self, "workspace", workspace)
         _set_field(self, "threads", threads)
+        _set_field(self, "backward_once", backward_once)
         if workspace is not None:
             _set_field(self, "empty", workspace.empty)  # saves a call: kernels ask often
 

@@ -1,6 +1,6 @@
 """Fast models: the plain passes call twins of their layers, and residual sums use lent memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,20 @@ from npformer.models import (
 def add(one: Array, other: Array, context: EngineContext) -> Array:
     """Return ``one + other`` in lent memory; adding in place could change a user's array."""
     return array_module(one).add(one, other, out=context.empty(one.shape, one))
+
+
+class OneUse(list[Any]):
+    """Caches of a forward pass whose backward pass runs once, and drops each when it is used."""
+
+
+def take(caches: Sequence[Any], index: int) -> Any:
+    """Return one of several caches; of `OneUse`, the last one, so that nobody holds it any more."""
+    return caches.pop() if type(caches) is OneUse else caches[index]
+
+
+def taken_once(caches: Sequence[Any], context: Context) -> Sequence[Any]:
+    """Return caches as `OneUse` if the backward pass of this context runs only once."""
+    return OneUse(caches) if getattr(context, "backward_once", False) else caches
 
 
 class MixerStep:
@@ -95,13 +109,12 @@ class FastBlock(Fast, EncoderBlock):
         residual = self._post_norm if self.norm == "post" else self._pre_norm
         x, mixer_caches = residual(self.mixer, self.mixer_dropout, self.mixer_norm, x, context)
         z, network_caches = self.network(x, context)
-        return z, (mixer_caches, network_caches)
+        return z, taken_once((mixer_caches, network_caches), context)
 
     def backward(self, dz: Array, cache: Any, gradients: Gradients) -> Array:
-        mixer_caches, network_caches = cache
-        dx: Array = self.network_backward(dz, network_caches, gradients)
+        dx: Array = self.network_backward(dz, take(cache, 1), gradients)
         return self._residual_backward()(
-            self.mixer, self.mixer_dropout, self.mixer_norm, dx, mixer_caches, gradients
+            self.mixer, self.mixer_dropout, self.mixer_norm, dx, take(cache, 0), gradients
         )
 
     def network(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -221,7 +234,10 @@ class FastBlock(Fast, EncoderBlock):
 
 
 class FastEncoder(Fast, Encoder):
-    """`Encoder` with fast blocks; without a backward pass each block's cache is dropped at once."""
+    """`Encoder` with fast blocks, which drops each block's cache as soon as nobody needs it.
+
+    That is at once if no backward pass follows, and during a backward pass that runs once.
+    """
 
     __slots__ = ()
     blocks = Child()
@@ -229,7 +245,8 @@ class FastEncoder(Fast, Encoder):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if context.keep:
-            return super().forward(x, context)
+            y, (block_caches, norm_cache, mask) = super().forward(x, context)
+            return y, (taken_once(block_caches, context), norm_cache, mask)
         self.check(x)
         x, context, mask = hide_padding(x, context)
         for block in self.blocks:
@@ -240,6 +257,15 @@ class FastEncoder(Fast, Encoder):
         if self.final_norm is not None:
             x, _ = self.final_norm.forward(x, context)
         return without_padding(x, mask), None
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        block_caches, norm_cache, mask = cache
+        dx = without_padding(dy, mask)
+        if self.final_norm is not None:
+            dx = self.final_norm.backward(dx, norm_cache, gradients)
+        for index in reversed(range(len(self.blocks))):
+            dx = self.blocks[index].backward(dx, take(block_caches, index), gradients)
+        return without_padding(dx, mask)
 
 
 class FastDecoderBlock(FastBlock, DecoderBlock):

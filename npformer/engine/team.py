@@ -205,7 +205,9 @@ class Team:
         with np.errstate(over="ignore", invalid="ignore"):
             for batch, weight, first, cut in micro_batches:
                 generator = partial(part_generator, key, first, len(batch), cut)
-                context = EngineContext(True, generator, workspace=workspace, threads=threads)
+                context = EngineContext(
+                    True, generator, workspace=workspace, threads=threads, backward_once=True
+                )
                 if backend == "numpy" and computes_by_rows(model, self.loss, batch):
                     loss_share = accumulate_by_rows(
                         model, self.loss, batch, context, gradients, weight

@@ -18,6 +18,9 @@ from npformer.core import Array, backend_of
 SMALL = 1 << 16
 """Arrays of fewer bytes are always new: the C library has a pool for small blocks."""
 
+LARGER = 2
+"""How many times as large a block may be as what is asked for, rather than a new one."""
+
 LINE = 64
 """Arrays begin at a multiple of this many bytes: a cache line, or the widest vector register."""
 
@@ -97,6 +100,8 @@ class Workspace:
         free = self._free.get(size)
         if free is None:
             free = self._free.setdefault(size, [])  # the same list for all threads
+        if not free:
+            size, free = self._larger_free_blocks(size)
         try:
             block = free.pop()
         except IndexError:
@@ -106,6 +111,14 @@ class Workspace:
         if len(free) < self._unused.get(size, size):
             self._unused[size] = len(free)
         return np.asarray(_Lease(block, free, shape, dtype))
+
+    def _larger_free_blocks(self, size: int) -> tuple[int, list[_Block]]:
+        """Return the next larger size that has free blocks, up to `LARGER`; else this size."""
+        sizes = [other for other in list(self._free) if size < other <= LARGER * size]
+        for larger in sorted(sizes):
+            if self._free[larger]:
+                return larger, self._free[larger]
+        return size, self._free[size]
 
     def zeros(self, size: int, dtype: Any) -> Array:
         """Lend a vector of zeros."""

@@ -21,7 +21,7 @@ from npformer.engine.cpu.rows import chunks, column_sums, few, map_fits, product
 from npformer.functional.linear import check_linear
 from npformer.functional.sums import lay_out
 
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 19
 """Hidden entries of a chunk. With fewer, adding up the weights' gradients takes a visible time."""
 
 
@@ -45,8 +45,9 @@ def feed_forward(
     y = context.empty((n, W2.shape[1]), x)
 
     def compute(part: slice) -> None:
+        space = space_for(part, d_ff, x, context)
         for chunk in chunks(part, d_ff, AT_ONCE):
-            hidden = context.empty((chunk.stop - chunk.start, d_ff), x)
+            hidden = space[: chunk.stop - chunk.start]
             before = hidden if products is None else products[chunk]
             np.matmul(rows[chunk], W1, out=before)
             activate(before, b1, hidden, None)
@@ -73,10 +74,10 @@ def feed_forward_backward(
     def compute(part: slice) -> tuple[Array, Array, Array]:
         dW1, dW2 = context.empty(W1.shape, W1), context.empty(W2.shape, W2)
         db1 = np.zeros(d_ff, W1.dtype)
+        spaces = [space_for(part, d_ff, rows, context) for _ in range(2)]
         is_first = True
         for chunk in chunks(part, d_ff, AT_ONCE) or [part]:  # of no rows, gradients are 0
-            shape = chunk.stop - chunk.start, d_ff
-            hidden, dhidden = context.empty(shape, rows), context.empty(shape, rows)
+            hidden, dhidden = (space[: chunk.stop - chunk.start] for space in spaces)
             np.matmul(drows[chunk], W2.T, out=dhidden)
             activate(products[chunk], b1, hidden, dhidden)
             if dx is not None:
@@ -89,3 +90,9 @@ def feed_forward_backward(
 
     dW1, db1, dW2 = sum_parts(context.map_slices(compute, n))
     return None if dx is None else dx.reshape(x_shape), dW1, db1, dW2, column_sums(drows)
+
+
+def space_for(part: slice, d_ff: int, reference: Array, context: EngineContext) -> Array:
+    """Lend memory for the largest chunk of some rows."""
+    largest = max((chunk.stop - chunk.start for chunk in chunks(part, d_ff, AT_ONCE)), default=0)
+    return context.empty((largest, d_ff), reference)

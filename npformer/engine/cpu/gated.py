@@ -10,7 +10,7 @@ import numpy as np
 from npformer.core import Array
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.activations import ACTIVATIONS
-from npformer.engine.cpu.feed_forward import AT_ONCE
+from npformer.engine.cpu.feed_forward import AT_ONCE, space_for
 from npformer.engine.cpu.linear import accumulate_product, sum_parts
 from npformer.engine.cpu.rows import (
     FUSED,
@@ -53,11 +53,12 @@ def gated_feed_forward(
     y = context.empty(rows.shape, x)
 
     def compute(part: slice) -> None:
+        spaces = [space_for(part, d_ff, x, context) for _ in range(2)]
         for chunk in chunks(part, d_ff, AT_ONCE):
-            shape = chunk.stop - chunk.start, d_ff
-            gate = context.empty(shape, x)
-            before = gate if kept is None else kept[0][chunk]
-            up = context.empty(shape, x) if kept is None else kept[1][chunk]
+            gate, up = (space[: chunk.stop - chunk.start] for space in spaces)
+            before = gate
+            if kept is not None:
+                before, up = kept[0][chunk], kept[1][chunk]
             np.matmul(rows[chunk], W_gate, out=before)
             np.matmul(rows[chunk], W_up, out=up)
             activate(before, shifts[0], gate, None)
@@ -86,11 +87,11 @@ def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     def compute(part: slice) -> tuple[Array, ...]:
         dW_gate, dW_up, dW_down = (context.empty(W.shape, W) for W in weights)
         db_gate, db_up = np.zeros(d_ff, rows.dtype), np.zeros(d_ff, rows.dtype)
+        spaces = [space_for(part, d_ff, rows, context) for _ in range(4)]
         is_first = True
         for chunk in chunks(part, d_ff, AT_ONCE) or [part]:  # of no rows, gradients are 0
-            shape = chunk.stop - chunk.start, d_ff
-            gate, hidden = context.empty(shape, rows), context.empty(shape, rows)
-            dgate, dup = context.empty(shape, rows), context.empty(shape, rows)
+            chunk_spaces = [space[: chunk.stop - chunk.start] for space in spaces]
+            gate, hidden, dgate, dup = chunk_spaces
             dx_through_up = context.empty(dx[chunk].shape, rows)
             np.matmul(drows[chunk], W_down.T, out=dup)  # the gradient of gate * up
             np.multiply(dup, ups[chunk], out=dgate)
