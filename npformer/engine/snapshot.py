@@ -46,7 +46,8 @@ class Snapshot:
         self.cost = cost_of(model)
         self.layout = model.parameters()  # of the trained parameters, in the order of the gradients
         self.needs_masks = any(_needs_masks(layer) for layer in layers)
-        self.cuts_shards = all(_is_stock(layer) for layer in layers)  # others may draw any masks
+        # Other layers may draw masks of any shape, or run a backward pass several times.
+        self.is_stock = all(_is_stock(layer) for layer in layers)
 
     @property
     def backend(self) -> str:
@@ -66,7 +67,7 @@ class Snapshot:
         shard needs: the length of an axis must show whether it is the axis of tokens, and of which
         input.
         """
-        if not self.cuts_shards:
+        if not self.is_stock:
             return tuple(batch_lengths)
         lengths: list[int] = []
         for length, batch_length in zip(shard_lengths, batch_lengths, strict=True):

@@ -126,7 +126,9 @@ class Team:
         ]
 
         def accumulate_share(k: int) -> Array:
-            return self._accumulate(k, key, micro_batches[k], backend, threads)
+            return self._accumulate(
+                k, key, micro_batches[k], backend, threads, backward_once=snapshot.is_stock
+            )
 
         samples_per_worker = -(-len(batch) // n)
         with guard_computation(backend, len(batch), self.micro_batch or samples_per_worker):
@@ -191,7 +193,13 @@ class Team:
         return np.asarray(batch.counts_for(self.loss) if batch.counts is None else batch.counts)
 
     def _accumulate(
-        self, k: int, key: Any, micro_batches: list[MicroBatch], backend: str, threads: int
+        self,
+        k: int,
+        key: Any,
+        micro_batches: list[MicroBatch],
+        backend: str,
+        threads: int,
+        backward_once: bool,
     ) -> Array:
         """Add the gradients of micro-batches to worker k's; return their part of the loss."""
         model = skip_frozen_layers(twin_on(backend, self.model, of_data=True))
@@ -206,7 +214,11 @@ class Team:
             for batch, weight, first, cut in micro_batches:
                 generator = partial(part_generator, key, first, len(batch), cut)
                 context = EngineContext(
-                    True, generator, workspace=workspace, threads=threads, backward_once=True
+                    True,
+                    generator,
+                    workspace=workspace,
+                    threads=threads,
+                    backward_once=backward_once,
                 )
                 if backend == "numpy" and computes_by_rows(model, self.loss, batch):
                     loss_share = accumulate_by_rows(

@@ -113,7 +113,7 @@ class RankBatches(Batches):
         if self.way != "shuffled" and samples.lengths is not None:
             lengths = samples.lengths[rows]
             lengths_of_batch = tuple(lengths.max(axis=0).tolist())
-            if snapshot.cuts_shards:
+            if snapshot.is_stock:
                 shards = shards_by_tokens(lengths.sum(axis=1), self.ranks.size)
                 own_rows = shards[self.ranks.rank]
             longest = lengths[own_rows].max(axis=0, initial=1).tolist()

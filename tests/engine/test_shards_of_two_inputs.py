@@ -99,7 +99,7 @@ LENGTHS = {
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
 def test_parts_are_together_the_batch(model, lengths):
     batch, snapshot = batch_of(model, lengths), snapshot_of(model)
-    assert snapshot.cuts_shards
+    assert snapshot.is_stock
     loss, gradients = step(model, batch)
     shard_results, is_cut = [], []
     for start, stop in pairwise((0, 2, 3, 5)):

@@ -51,6 +51,29 @@ def test_a_view_holds_the_memory(workspace, view):
     assert address(workspace.empty(LARGE, REFERENCE)) == where
 
 
+def test_a_free_block_up_to_twice_as_large_is_taken_rather_than_a_new_one(workspace):
+    larger = workspace.empty((2, *LARGE), REFERENCE)
+    where, held = address(larger), workspace.n_bytes
+    del larger
+    assert address(workspace.empty(LARGE, REFERENCE)) == where
+    assert workspace.n_bytes == held
+
+
+def test_a_much_larger_free_block_is_left_for_large_arrays(workspace):
+    larger = workspace.empty((3, *LARGE), REFERENCE)
+    where, held = address(larger), workspace.n_bytes
+    del larger
+    assert address(workspace.empty(LARGE, REFERENCE)) != where
+    assert workspace.n_bytes > held
+
+
+def test_a_free_block_of_the_size_comes_before_a_larger_one(workspace):
+    exact, larger = workspace.empty(LARGE, REFERENCE), workspace.empty((2, *LARGE), REFERENCE)
+    where = address(exact)
+    del exact, larger
+    assert address(workspace.empty(LARGE, REFERENCE)) == where
+
+
 def test_a_shape_of_about_the_size_takes_the_same_memory(workspace):
     first = workspace.empty((1000, 1000), REFERENCE)
     where = address(first)
