@@ -27,4 +27,6 @@ def check_list(name: str, value: Any, entries: str, axes: tuple[int, ...] = (1,)
 
 def plain(values: Any) -> Any:
     """Return a column of pyarrow, whose entries are objects of its own, as a list of Python's."""
-    return values.to_pylist() if hasattr(values, "to_pylist") else values
+    if hasattr(values, "to_pylist") and not hasattr(values, "columns"):
+        return values.to_pylist()
+    return values

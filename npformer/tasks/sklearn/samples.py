@@ -27,8 +27,7 @@ def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:
         checks.ordered("X", x)
     if isinstance(x, str):
         raise ValueError(f"X is one text, {x[:40]!r}; expected a list of texts: [X]")
-    if not hasattr(x, "columns"):
-        x = plain(x)
+    x = plain(x)
     if _holds_strings(x):
         if inputs in ("auto", "text"):
             return "text", _texts(estimator, x, reset)

@@ -188,7 +188,8 @@ def test_texts_of_polars(of_texts, texts, kind):
     polars = pytest.importorskip("polars", reason=NEEDS["polars"])
     x, y = texts
     p = of_texts().fit(x, y).predict_proba(x)
-    column = getattr(polars, kind)({"text": x} if kind == "DataFrame" else x)
+    values = {"Series": x, "DataFrame": {"text": x}}[kind]
+    column = getattr(polars, kind)(values)
     classifier = of_texts().fit(column, polars.Series(y))
     np.testing.assert_array_equal(classifier.predict_proba(column), p)
 
