@@ -35,6 +35,29 @@ which each output belongs."""
 TOKENS_AT_ONCE = 1 << 11
 """Tokens whose outputs an evaluation computes at a time: enough for several workers."""
 
+HOOKS = frozenset(
+    [
+        "answers",
+        "arrange",
+        "batch",
+        "check",
+        "check_inputs",
+        "check_samples",
+        "check_targets",
+        "flatten",
+        "loss_with",
+        "loss_with_class_weights",
+        "mask_for",
+        "note",
+        "numbers_returned",
+        "remember",
+        "skips_padding",
+        "strata",
+        "upload",
+    ]
+)
+"""What subclasses may override, and `fit` calls: tab completion leaves them out."""
+
 
 class Model(Trainable):
     """A layer that can be trained: it defines its inputs, targets, loss and figures.
@@ -75,6 +98,10 @@ class Model(Trainable):
                 model_name = type(self).__name__
                 raise AttributeError(f"{model_name!r} has no attribute {name!r}. {METHODS[name]}")
             return super().__getattribute__(name)  # raises the usual error
+
+    def __dir__(self) -> list[str]:
+        """Return the names that users need; those of `HOOKS` work, and are left out."""
+        return [name for name in super().__dir__() if name not in HOOKS]
 
     def __repr__(self) -> str:
         return describe_model(self)

@@ -21,6 +21,36 @@ OWN = ("model", "data", "seed")
 """Arguments of `npformer.fit` that an estimator sets itself."""
 
 
+HOOKS = frozenset(
+    [
+        "arrays",
+        "begin",
+        "build",
+        "check",
+        "check_measurable",
+        "check_optional",
+        "check_samples",
+        "check_trained",
+        "complete_config",
+        "estimator_type",
+        "example",
+        "kind",
+        "max_len_of_settings",
+        "model_part",
+        "names",
+        "preparation",
+        "predict_probabilities",
+        "reader",
+        "restore",
+        "sizes",
+        "take",
+        "train",
+        "unknown",
+    ]
+)
+"""What subclasses define, and the package calls: tab completion leaves them out."""
+
+
 class NotTrainedError(ValueError, AttributeError):
     """A model was used before `fit` had trained it."""
 
@@ -93,6 +123,10 @@ class Estimator(Ensemble, ABC):
 
     estimator_type: ClassVar[str | None] = None
     """What scikit-learn calls it."""
+
+    def __dir__(self) -> list[str]:
+        """Return the names that users need; those of `HOOKS` work, and are left out."""
+        return [name for name in super().__dir__() if name not in HOOKS]
 
     def __repr__(self) -> str:
         trained = getattr(self, "models_", None)
