@@ -148,6 +148,17 @@ def test_an_error_names_the_class_that_was_called():
         nf.SequenceClassifier(nf.EncoderConfig(), 3, num_labels=3)
 
 
+def test_a_missing_argument_is_one_of_the_class_that_was_called():
+    words = r"^SequenceClassifier: missing a required argument: 'n_classes'; it takes config, n_cl"
+    with pytest.raises(TypeError, match=words):
+        nf.SequenceClassifier(nf.EncoderConfig())
+
+
+def test_an_error_inside_of_a_call_is_not_blamed_on_its_arguments():
+    with pytest.raises(TypeError, match=r"^expects_mask is 'yes'; expected True or False"):
+        nf.SequenceClassifier(nf.EncoderConfig(), 3, vocab_size=5, expects_mask="yes")
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_each_place_exists(path):
     pytest.importorskip("sklearn", reason=NEEDS["sklearn"])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from inspect import signature
+from inspect import Signature, signature
 from typing import ParamSpec, TypeVar
 
 from npformer.core.support.other_names import suggest_argument
@@ -23,7 +23,8 @@ def add_place_to_errors(where: str) -> Iterator[None]:
 
 def refuse_unknown_arguments(call: Callable[P, R]) -> Callable[P, R]:
     """Make a function say which arguments it takes, if it is given another."""
-    known = [n for n, p in signature(call).parameters.items() if n != "self" and str(p)[0] != "*"]
+    parameters = signature(call)
+    known = [n for n, p in parameters.parameters.items() if n != "self" and str(p)[0] != "*"]
 
     @wraps(call)
     def checked(*values: P.args, **named: P.kwargs) -> R:
@@ -32,9 +33,27 @@ def refuse_unknown_arguments(call: Callable[P, R]) -> Callable[P, R]:
             hint = suggest_argument(unknown[0], known)
             what = _what_was_called(call, values)
             raise TypeError(f"{what} takes no {unknown[0]!r}; it takes {', '.join(known)}{hint}")
-        return call(*values, **named)
+        try:
+            return call(*values, **named)
+        except TypeError:
+            problem = _problem_of_call(parameters, values, named)
+            if problem is None:  # the error is from inside
+                raise
+        what = _what_was_called(call, values)
+        raise TypeError(f"{what}: {problem}; it takes {', '.join(known)}")
 
     return checked
+
+
+def _problem_of_call(
+    parameters: Signature, values: tuple[object, ...], named: dict[str, object]
+) -> str | None:
+    """Return what is wrong with the number of arguments; None if they fit."""
+    try:
+        parameters.bind(*values, **named)
+    except TypeError as error:
+        return str(error)
+    return None
 
 
 def _what_was_called(call: Callable[..., object], values: tuple[object, ...]) -> str:
