@@ -34,7 +34,7 @@ from npformer.engine.cpu.rows import ones
 from npformer.engine.cpu.tiles import corner, slice_group, tiling_of
 from npformer.functional.heads import split_heads
 
-STORED = 127
+STORED = 255
 """Up to this length, `store=None` keeps the weights for the backward pass."""
 
 

@@ -21,7 +21,7 @@ from npformer.engine.cpu.rows import chunks, column_sums, few, map_fits, product
 from npformer.functional.linear import check_linear
 from npformer.functional.sums import lay_out
 
-AT_ONCE = 1 << 19
+AT_ONCE = 1 << 20
 """Hidden entries of a chunk. With fewer, adding up the weights' gradients takes a visible time."""
 
 
