@@ -12,6 +12,12 @@ from typing import Any
 import numpy as np
 
 from npformer.core import describe
+from npformer.proof.nested_arguments import (
+    gradients_by_name,
+    holds_arrays,
+    name_entries,
+    rebuild,
+)
 from npformer.proof.pair_names import backward_names
 from npformer.proof.problem import (
     Convert,
@@ -67,9 +73,9 @@ def pair_problem(
     output that its signature names.
     """
     forward_pass, backward_pass = pair_of(target)
-    call = Call(forward_pass, inputs, options)
+    call = Call(forward_pass, inputs, options, opens_containers=True)
     values, floats = copy_arrays(call.values.items(), convert, other_ids)
-    wrt = floats if wrt is None else _check_names(wrt, floats, name_of(forward_pass))
+    wrt = floats if wrt is None else call.check_names(wrt, floats)
 
     def forward() -> tuple[Any, Any]:
         result = call.run(copy_generators(values))
@@ -77,7 +83,8 @@ def pair_problem(
 
     def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         cache, split = cache
-        result = _run_backward(backward_pass, split(dy), cache, values)
+        result = _run_backward(backward_pass, split(dy), cache, call.as_passed(values))
+        result = gradients_by_name(result, call.differentiated(wrt))
         advice = "If some of them have no gradient, name the others in wrt"
         if len(wrt) == 1 and not isinstance(result, (tuple, list, dict)):
             result = (result,)
@@ -144,13 +151,23 @@ def _names_after(function: Any, n: int) -> set[str]:
 
 
 class Call:
-    """A function with its arguments by name, also those of ``*args`` and ``**kwargs``."""
+    """A function with its arguments by name, also those of ``*args`` and ``**kwargs``.
 
-    def __init__(self, function: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
+    With `opens_containers`, each array in a dictionary or a list is a value by itself.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        inputs: tuple[Any, ...],
+        options: dict[str, Any],
+        opens_containers: bool = False,
+    ) -> None:
         self.function = function
         self.bound = self._bind(inputs, options)
         self.values: dict[str, Any] = {}
         self._places: dict[str, tuple[str, Any]] = {}  # name: (parameter, index or key inside it)
+        self._nested: dict[str, Any] = {}  # arguments with arrays inside dictionaries or lists
         for parameter, value in self.bound.arguments.items():
             kind = self.bound.signature.parameters[parameter].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
@@ -159,6 +176,9 @@ class Call:
             elif kind is inspect.Parameter.VAR_KEYWORD:
                 for key, entry in value.items():
                     self._add(key, entry, parameter, key)
+            elif opens_containers and holds_arrays(value):
+                self._nested[parameter] = value
+                self.values |= name_entries(parameter, value)
             else:
                 self._add(parameter, value, parameter, None)
 
@@ -169,8 +189,8 @@ class Call:
     def run(self, values: dict[str, Any], function: Any = None) -> Any:
         """Call the function, or another one like it, with other values of the same arguments."""
         arguments: dict[str, Any] = {}
-        for name, value in values.items():
-            parameter, key = self._places[name]
+        for name, value in self.as_passed(values).items():
+            parameter, key = self._places.get(name, (name, None))
             if key is None:
                 arguments[parameter] = value
             elif isinstance(key, int):
@@ -179,6 +199,47 @@ class Call:
                 arguments.setdefault(parameter, {})[key] = value
         bound = inspect.BoundArguments(self.bound.signature, arguments)
         return (function or self.function)(*bound.args, **bound.kwargs)
+
+    def as_passed(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return values with dictionaries and lists in place of what is in them."""
+        passed: dict[str, Any] = {}
+        for name, value in values.items():
+            argument = self.argument_of(name)
+            if argument in self._nested:
+                passed[argument] = None  # in this order
+            else:
+                passed[name] = value
+        for argument, nested in self._nested.items():
+            passed[argument] = rebuild(argument, nested, values)
+        return passed
+
+    def argument_of(self, name: str) -> str:
+        """Return the argument that has a value in it, or else the value's own name."""
+        argument = name.partition("[")[0]
+        return argument if argument in self._nested else name
+
+    def differentiated(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the arguments that the names of some values belong to, in order."""
+        arguments = dict.fromkeys(map(self.argument_of, names))
+        return {name: self._nested.get(name) for name in arguments}
+
+    def check_names(self, wrt: Sequence[str], floats: list[str]) -> list[str]:
+        """Return the names in `wrt` after checking that they are those of float arrays.
+
+        The name of a dictionary or a list means each array of floats in it.
+        """
+        if isinstance(wrt, str) or not isinstance(wrt, Sequence):
+            raise TypeError(f"wrt is {describe(wrt)}; expected a list of names, such as ['x']")
+        names: list[str] = []
+        for name in wrt:
+            inside = [other for other in floats if name in (other, self.argument_of(other))]
+            if not inside:
+                raise ValueError(
+                    f"wrt names {name!r}; expected some of {', '.join(floats)}, the float arrays "
+                    f"that {name_of(self.function)} was given"
+                )
+            names += inside
+        return names
 
     def _bind(self, inputs: tuple[Any, ...], options: dict[str, Any]) -> inspect.BoundArguments:
         try:
@@ -231,19 +292,6 @@ def arguments_of_backward(backward: Any, values: dict[str, Any], y: Any) -> list
         f"expected backward(dy, ...) with arguments of the forward pass ({', '.join(values)}) or "
         "its output y by their names, or a forward pass that returns (y, cache)"
     )
-
-
-def _check_names(wrt: Sequence[str], floats: list[str], function: str) -> list[str]:
-    """Return the names in `wrt` after checking that they are those of float arrays."""
-    if isinstance(wrt, str) or not isinstance(wrt, Sequence):
-        raise TypeError(f"wrt is {describe(wrt)}; expected a list of names, such as ['x']")
-    for name in wrt:
-        if name not in floats:
-            raise ValueError(
-                f"wrt names {name!r}; expected some of {', '.join(floats)}, the float arrays "
-                f"that {function} was given"
-            )
-    return list(wrt)
 
 
 def copy_generators(values: dict[str, Any]) -> dict[str, Any]:

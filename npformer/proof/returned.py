@@ -14,7 +14,7 @@ def name_gradients(gradients: Any, names: Sequence[str], who: str, advice: str) 
     """
     expected = ", ".join(f"d{name}" for name in names)
     if isinstance(gradients, Mapping):
-        by_name = {name: _of_name(gradients, name) for name in names}
+        by_name = {name: key_of_gradient(gradients, name) for name in names}
         missing = [name for name, key in by_name.items() if key is None]
         if missing:
             raise TypeError(
@@ -30,9 +30,7 @@ def name_gradients(gradients: Any, names: Sequence[str], who: str, advice: str) 
     return dict(zip(names, gradients, strict=True))
 
 
-def _of_name(gradients: Mapping[Any, Any], name: str) -> str | None:
+def key_of_gradient(gradients: Mapping[Any, Any], name: Any) -> Any:
     """Return the key of a gradient in a dictionary: the name of what it belongs to, or d and it."""
-    for key in (f"d{name}", name, f"grad_{name}", f"d_{name}"):
-        if key in gradients:
-            return key
-    return None
+    keys = (f"d{name}", name, f"grad_{name}", f"d_{name}")
+    return next((key for key in keys if key in gradients), None)
