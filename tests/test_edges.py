@@ -54,9 +54,8 @@ def test_a_gradient_of_0_moves_nothing(dtype, kernels):
 
 def test_adam_refuses_float16_in_words():
     half = np.zeros(1, "float16")
-    numbers = {"t": 1, "lr": 1.0, "betas": (0.9, 0.999), "eps": 1e-8}
     with pytest.raises(TypeError, match="theta has dtype float16; expected float32 or float64"):
-        adam_update(half, half, half, half, **numbers)
+        adam_update(half, half, half, half, t=1, lr=1.0, betas=(0.9, 0.999), eps=1e-8)
 
 
 @pytest.mark.parametrize("eps", [1e-12, 1e-5])

@@ -31,7 +31,7 @@ PAGES = {
     "chapters/gates": "functional.gated layers.gated",
     "chapters/initialization": "core.initializers",
     "chapters/language_models": "models.next_token models.trainable.language_model",
-    "chapters/linear": "functional.conv1d layers.conv1d layers.time_distributed",
+    "chapters/linear": "functional.conv1d functional.sums layers.conv1d layers.time_distributed",
     "chapters/masked_tokens": "tasks.estimators.filling tasks.estimators.text_filler"
     " models.trainable.masked_language_model",
     "chapters/pooling": "models.sequence_model models.trainable.sequence_classifier",

@@ -1,6 +1,6 @@
 """Fast models: the plain passes call twins of their layers, and residual sums use lent memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from npformer.core import Array, Context, Gradients, Layer, array_module, value_of
 from npformer.engine.context import EngineContext, engine_context
 from npformer.engine.fast_layers import FastDropout, FastLayerNorm
+from npformer.engine.one_use import take, taken_once
 from npformer.engine.twin_classes import TABLE, Child, Fast, FirstChild, Saved, is_exactly
 from npformer.layers import CrossAttention, Dropout
 from npformer.layers.pooling import hide_padding, without_padding
@@ -29,20 +30,6 @@ from npformer.models import (
 def add(one: Array, other: Array, context: EngineContext) -> Array:
     """Return ``one + other`` in lent memory; adding in place could change a user's array."""
     return array_module(one).add(one, other, out=context.empty(one.shape, one))
-
-
-class OneUse(list[Any]):
-    """Caches of a forward pass whose backward pass runs once, and drops each when it is used."""
-
-
-def take(caches: Sequence[Any], index: int) -> Any:
-    """Return one of several caches; of `OneUse`, the last one, so that nobody holds it any more."""
-    return caches.pop() if type(caches) is OneUse else caches[index]
-
-
-def taken_once(caches: Sequence[Any], context: Context) -> Sequence[Any]:
-    """Return caches as `OneUse` if the backward pass of this context runs only once."""
-    return OneUse(caches) if getattr(context, "backward_once", False) else caches
 
 
 class MixerStep:

@@ -39,8 +39,8 @@ class GeneralAttention(Attention):
     ----------
     memory : {"auto", "stored"}
         Whether to keep the weights, (batch, heads, length, length), for the backward pass. This
-        class always does; `npformer.fast` may compute those of long sequences again, unless this is
-        "stored". `BlockwiseAttention` never keeps them.
+        class always does; `npformer.fast` keeps those of up to 255 tokens, with "stored" those of
+        up to 512, and computes others again. `BlockwiseAttention` never keeps them.
     attention_dropout : float
         Probability of dropping a weight while training, after the softmax.
     rope_theta : float, optional

@@ -6,7 +6,7 @@ import pytest
 import npformer as nf
 from npformer.core import Context, Gradients
 from npformer.engine.context import EngineContext
-from npformer.engine.fast_models import OneUse
+from npformer.engine.one_use import OneUse
 from npformer.engine.snapshot import snapshot_of
 from tests.engine import users
 

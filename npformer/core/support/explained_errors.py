@@ -28,11 +28,7 @@ def refuse_unknown_arguments(call: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(call)
     def checked(*values: P.args, **named: P.kwargs) -> R:
-        unknown = [name for name in named if name not in known]
-        if unknown:
-            hint = suggest_argument(unknown[0], known)
-            what = _what_was_called(call, values)
-            raise TypeError(f"{what} takes no {unknown[0]!r}; it takes {', '.join(known)}{hint}")
+        _refuse_unknown_names(call, values, named, known)
         try:
             return call(*values, **named)
         except TypeError:
@@ -43,6 +39,19 @@ def refuse_unknown_arguments(call: Callable[P, R]) -> Callable[P, R]:
         raise TypeError(f"{what}: {problem}; it takes {', '.join(known)}")
 
     return checked
+
+
+def _refuse_unknown_names(
+    call: Callable[..., object],
+    values: tuple[object, ...],
+    named: dict[str, object],
+    known: list[str],
+) -> None:
+    for name in named:
+        if name not in known:
+            hint = suggest_argument(name, known)
+            what = _what_was_called(call, values)
+            raise TypeError(f"{what} takes no {name!r}; it takes {', '.join(known)}{hint}")
 
 
 def _problem_of_call(

@@ -82,10 +82,13 @@ def column_sums(rows: Array) -> Array:
     return ones(len(rows), rows.dtype) @ rows
 
 
-def chunks(rows: int | slice, width: int, at_once: int = CHUNK) -> list[slice]:
-    """Split a number of rows, or a slice of rows, into slices of about `at_once` entries."""
+def chunks(rows: int | slice, width: int, at_once: int | None = None) -> list[slice]:
+    """Split a number of rows, or a slice of rows, into slices of about `at_once` entries.
+
+    None means `CHUNK`.
+    """
     first, last = (0, rows) if isinstance(rows, int) else (rows.start, rows.stop)
-    step = max(1, at_once // max(width, 1))
+    step = max(1, (at_once or CHUNK) // max(width, 1))
     if last - first <= step:
         return [slice(first, last)] if last > first else []
     return [slice(start, min(start + step, last)) for start in range(first, last, step)]

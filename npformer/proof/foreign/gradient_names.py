@@ -189,6 +189,11 @@ def _rank_of_paths(candidate: str, parameter: str) -> int | None:
         if not _same_key(name_candidate, name):
             return None  # names in a dictionary of gradients are those by which they are paired
         return 1 if around in (where, split_path(where)[0]) else 2
+    around_parameter, container_of_parameter = split_path(where)
+    if around == around_parameter and _same_key(name_candidate, name):
+        rank_of_container = _rank(container, container_of_parameter)
+        if rank_of_container is not None:
+            return rank_of_container * SYNONYM + 1  # grad_weights[0] and weights[0]
     rank = _rank(name_candidate, name)
     if rank is None:
         return None

@@ -42,9 +42,13 @@ def scores(n, d):
     return normals(3, 2, n, d)
 
 
-def scores_and_gradients(n, d):
-    """Scores, and the gradients of their weights."""
-    return [scores(n, d), normals(3, 2, n, d) + 1.0]
+def gradients_of_weights(n, d):
+    return normals(3, 2, n, d) + 2.0
+
+
+def shifted_scores_and_gradients(n, d):
+    e, shift, weight, masked, band, _, _ = large_scores(n, d)
+    return [e, gradients_of_weights(n, d), shift, weight, masked, band, None, None]
 
 
 def causal_scores(n):
@@ -119,17 +123,23 @@ CASES = {
     "gated_product": lambda n, d: [*normals(2, n, d), normals(d)],
     "softmax_backward_of_tile": lambda n, d: [scores(n, d), normals(3, 2, n, d) + 1.0],
     "softmax_backward_of_scores": lambda n, d: [
-        *scores_and_gradients(n, d),
-        *(None, None, False, None, None, None),
+        scores(n, d),
+        gradients_of_weights(n, d),
+        None,
+        None,
+        False,
+        None,
+        None,
+        None,
     ],
-    "softmax_backward_of_scores, shifted": lambda n, d: [
-        *scores_and_gradients(n, d),
-        *large_scores(n, d)[1:5],
-        *(None, None),
-    ],
+    "softmax_backward_of_scores, shifted": shifted_scores_and_gradients,
     "softmax_backward_of_scores, tiles": lambda n, d: [
-        *scores_and_gradients(n, d),
-        *(None, None, False, (-1, 2)),
+        scores(n, d),
+        gradients_of_weights(n, d),
+        None,
+        None,
+        False,
+        (-1, 2),
         1.0 + normals(3, 2, n, 1) ** 2,
         normals(3, 2, n, 1),
     ],

@@ -131,8 +131,14 @@ def test_fourier_mixing_holds_no_more_than_a_piece_beside_its_result():
     assert peak - x.nbytes < 16 * rows.CHUNK  # complex numbers of 8 bytes: a half before, one after
 
 
-def test_attention_that_stores_needs_the_square():
-    """This is what the test of attention without it would notice."""
+def test_stored_weights_need_the_square_of_the_length():
+    """This is what the test of attention without them would notice."""
     with trace_memory():
-        peaks = [peak_of_attention(length, store=True) for length in (2048, 4096)]
+        peaks = [peak_of_attention(length, store=True) for length in (TILE // 2, TILE)]
     assert peaks[1] > 3.0 * peaks[0]
+
+
+def test_sequences_longer_than_a_tile_store_no_weights():
+    with trace_memory():
+        peaks = [peak_of_attention(2 * TILE, store=store) for store in (True, False)]
+    assert peaks[0] < 1.1 * peaks[1]
