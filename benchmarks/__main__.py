@@ -9,6 +9,7 @@ BENCHMARKS = {
     "cpu": "npformer and PyTorch on a CPU (an hour; `cpu --help` shows how to split the run)",
     "kernels": "what each kernel, workspaces and the second worker gain (20 minutes)",
     "parts": "what small kernels gain, each timed separately within a step (3 minutes)",
+    "memory": "memory of training steps above the start, compared with PyTorch (2 minutes; Linux)",
     "modern": "training steps of today's encoder and writer, compared with PyTorch (3 minutes)",
     "gpu": "npformer on CuPy and PyTorch on one GPU (see `gpu --help`; `--dry-run` needs none)",
     "ffn": "the feed-forward network as linear maps and as convolutions (5 minutes)",

@@ -51,6 +51,54 @@ def memory_of(side, workload, mixer, dropout, steps, variant="", optimizer=""):
     return {"import_mib": imported, "peak_mib": peak_mib()}
 
 
+def steps_of(side, workload, mixer, dropout, steps):
+    """Return the memory before some training steps and their peak above it, in MiB; Linux only.
+
+    What is imported, loaded and compiled once is there before: a model of the same layers takes two
+    steps on a small batch first. Weights are there, too; gradients and Adam's moments are not.
+    """
+    import gc
+    from dataclasses import replace
+
+    from benchmarks.workloads import WORKLOADS, Case
+
+    whole = WORKLOADS[workload]
+    small = replace(whole, batch=min(2, whole.batch), length=min(whole.length, 1024))
+    for _ in range(2):
+        small_step = training_step_of(side, Case("train", small, mixer, dropout=float(dropout)))
+        small_step()
+    del small_step
+    step = training_step_of(side, Case("train", whole, mixer, dropout=float(dropout)))
+    gc.collect()
+    return_free_memory()
+    before = status_of("self", "VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    for _ in range(int(steps)):
+        step()
+    above = peak_of("self") - before
+    return {"before_mib": round(before / 1024), "above_mib": round(above / 1024)}
+
+
+def training_step_of(side, case):
+    """Return a training step of npformer, or of PyTorch with its fused attention and Adam."""
+    if side == "npformer":
+        from benchmarks.ours import Ours
+
+        return Ours(case).train
+    import torch._dynamo  # noqa: F401 (its optimizers import it)
+
+    return peer_step(case, "fused", "fused")
+
+
+def return_free_memory():
+    """Ask the C library to give what was freed back to the system."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 def peer_step(case, variant, optimizer, compiled=False):
     """Return a training step of one of PyTorch's variants, with its own weights."""
     from benchmarks.peers.classifiers import Classifier, Device, training_step
@@ -73,10 +121,15 @@ def peak_mib():
 
 def peak_of(pid):
     """Return the peak of resident memory of one process, in KiB."""
+    return status_of(pid, "VmHWM")
+
+
+def status_of(pid, name):
+    """Return a number of KiB that Linux tells about a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+    return int(next(line for line in lines if line.startswith(name)).split()[1])
 
 
 if __name__ == "__main__":
-    what = {"import": import_of, "start": start_of, "memory": memory_of}[sys.argv[1]]
-    print(json.dumps(what(*sys.argv[2:])))
+    measures = {"import": import_of, "start": start_of, "memory": memory_of, "steps": steps_of}
+    print(json.dumps(measures[sys.argv[1]](*sys.argv[2:])))

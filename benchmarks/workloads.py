@@ -45,8 +45,10 @@ X = Workload("X", 16, 512, 256, 1024, 2)
 L = Workload("L", 4, 2048, 256, 1024, 2)
 L4096 = Workload("L4096", 2, 4096, 256, 1024, 1)  # attention only
 L8192 = Workload("L8192", 1, 8192, 256, 1024, 1)  # attention only: its memory, and one step
+LONG4096 = Workload("L4096, 2 layers", 2, 4096, 256, 1024, 2)
+LONG8192 = Workload("L8192, 2 layers", 1, 8192, 256, 1024, 2)
 DATA_SET = {"S": 64, "M": 8, "X": 4, "L": 4, "L4096": 4}  # batches predicted at a time
-WORKLOADS = {workload.name: workload for workload in (S, M, X, L, L4096, L8192)}
+WORKLOADS = {workload.name: workload for workload in (S, M, X, L, L4096, L8192, LONG4096, LONG8192)}
 
 
 @dataclass(frozen=True)
