@@ -17,14 +17,16 @@ def run():
     figures = []
     for workload in WORKLOADS:
         for dropout in DROPOUTS:
-            case = workload.name, "attention", dropout, STEPS
-            peaks = {
-                side: printed("benchmarks.alone", "steps", side, *case)["above_mib"]
-                for side in SIDES
-            }
+            peaks = {side: peak_above_start(side, workload, dropout) for side in SIDES}
             figures.append({"workload": workload.name, "dropout": dropout, "above_mib": peaks})
             print(figures[-1], flush=True)
     write("memory", figures, table(figures), torch=version("torch"), threads=THREADS)
+
+
+def peak_above_start(side, workload, dropout):
+    """Return the peak of some steps with attention above the start, in MiB."""
+    told = printed("benchmarks.alone", "steps", side, workload.name, "attention", dropout, STEPS)
+    return told["above_mib"]
 
 
 def table(figures):

@@ -44,7 +44,7 @@ def check_files(names: list[str], options: argparse.Namespace) -> int:
     for name in names:
         module = _load(name)
         print(name)
-        for trial in try_module(module):
+        for trial in filter(_is_told, try_module(module)):
             trials.append(trial)
             _print_trial(trial, options.verbose, pages)
     for trial in _registered_trials():
@@ -73,6 +73,16 @@ def _load(name: str) -> ModuleType:
         if same_file or getattr(module, "__name__", "") == loaded:
             return module
     raise ValueError(f"{name} was imported, but its module is gone")
+
+
+def _is_told(trial: Trial) -> bool:
+    """Whether a trial says something: a class that is registered is tried by its name as well."""
+    from npformer.cli.plugin_cases import registries
+
+    builders = [b for registry in registries() for b in registry.user_builders().values()]
+    classes = [getattr(builder, "__self__", builder) for builder in builders]
+    registered = {getattr(kind, "__name__", "") for kind in classes}
+    return bool(trial.reports) or trial.title not in registered
 
 
 def _registered_trials() -> Iterator[Trial]:

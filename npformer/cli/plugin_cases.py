@@ -19,9 +19,16 @@ from npformer.proof.report import GradcheckReport
 Check = Callable[[], GradcheckReport]
 
 
-def plugin_cases() -> list[Case]:
-    """Return a check for all that plugins registered; print what has no defaults to build it by."""
-    builders: list[tuple[Registry[Any], str, Callable[[str], Check]]] = [
+Builders = list[tuple[Registry[Any], str, Callable[[str], Check]]]
+
+
+def registries() -> list[Registry[Any]]:
+    """Return the registries whose entries are checked by their names."""
+    return [registry for registry, _, _ in _builders()]
+
+
+def _builders() -> Builders:
+    return [
         (ACTIVATIONS, "layers", lambda name: _layer(ACTIVATIONS.make(name))),
         (FFNS, "layers", _ffn),
         (NORMS, "layers", lambda name: _layer(NORMS.make(name, 4, 1e-5, dtype="float64"))),
@@ -29,8 +36,12 @@ def plugin_cases() -> list[Case]:
         (MIXERS, "mixers", _mixer),
         (LOSSES, "functional", _loss),
     ]
+
+
+def plugin_cases() -> list[Case]:
+    """Return a check for all that plugins registered; print what has no defaults to build it by."""
     cases = []
-    for registry, group, build in builders:
+    for registry, group, build in _builders():
         for name in registry.user_builders():
             title = f"{registry.kind} {name}"
             try:

@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from npformer.layers import ACTIVATIONS
+from npformer.layers import ACTIVATIONS, FFNS
 from tests.cli.conftest import run
 
 RIGHT = """
@@ -272,3 +272,33 @@ def test_a_file_that_raises_says_where(checks):
     assert status == 2
     assert "ZeroDivisionError: division by zero" in err
     assert "line 1" in err
+
+
+REGISTERED_NETWORK = """
+import npformer as nf
+
+
+@nf.layers.FFNS.register("line_of_a_test")
+class Line(nf.Layer):
+    def __init__(self, d_model, d_ff, activation, *, seed, dtype, initializer):
+        self.line = nf.layers.Linear(d_model, d_model, seed=seed, dtype=dtype)
+
+    def forward(self, x, context):
+        return self.line.forward(x, context)
+
+    def backward(self, dy, cache, gradients):
+        return self.line.backward(dy, cache, gradients)
+"""
+
+
+@pytest.fixture
+def registered_network():
+    yield REGISTERED_NETWORK
+    del FFNS["line_of_a_test"]
+
+
+def test_a_class_whose_name_is_tried_need_not_be_built_by_itself(checks, registered_network):
+    status, out, _ = checks(registered_network)
+    assert status == 0
+    assert "feed-forward network line_of_a_test: registered" in out
+    assert "not tried" not in out
