@@ -5,6 +5,8 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
+from npformer.core import Context, Gradients
+from npformer.layers import POOLINGS, CrossAttention
 from npformer.optim import adam_update
 from npformer.training.generation.choosing import Choice
 
@@ -113,6 +115,49 @@ def test_a_loss_of_nan_is_nan(loss, target, dtype):
     assert np.isnan(value)
 
 
+@pytest.mark.parametrize("choose", [{"temperature": 0.0}, {"seed": 0}])
+def test_no_token_is_written_from_nan(choose):
+    config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=6, causal=True)
+    model = nf.LanguageModel(config, vocab_size=7, seed=0)
+    model.parameters().flat[:] = np.nan
+    with pytest.raises(ValueError, match="the logits of the next token are NaN in row 0"):
+        model.generate(np.array([[3, 1]]), 3, **choose)
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_no_beam_follows_nan(beams):
+    config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=6)
+    model = nf.EncoderDecoder(config, 7, 7, seed=0)
+    model.parameters().flat[:] = np.nan
+    with pytest.raises(ValueError, match="the logits of the next token are NaN in row 0"):
+        model.generate(np.array([[3, 1]]), beams=beams)
+
+
+# What sees nothing --------------------------------------------------------------------------------
+SAMPLES = np.random.default_rng(0).normal(size=(2, 3, 8))
+SECOND_IS_PADDING = np.array([[True, True, True], [False, False, False]])
+
+
+@pytest.mark.parametrize("name", POOLINGS)
+def test_a_sample_of_padding_alone_is_pooled_to_0(name):
+    layer = POOLINGS.make(name, 8, 0, "float64")
+    y, cache = layer.forward(SAMPLES, Context(mask=SECOND_IS_PADDING))
+    dx = layer.backward(np.ones_like(y), cache, Gradients(layer))
+    assert (y[1] == 0.0).all()
+    assert (dx[1] == 0.0).all()
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+def test_a_memory_of_padding_alone_adds_the_bias_of_the_output(kernels):
+    attention = CrossAttention(8, 2, seed=0, dtype="float64")
+    layer = nf.fast(attention) if kernels else attention
+    y, cache = layer.forward(SAMPLES, SAMPLES, Context(memory_mask=SECOND_IS_PADDING))
+    dx, dmemory = layer.backward(np.ones_like(y), cache, Gradients(attention))
+    np.testing.assert_array_equal(y[1], np.broadcast_to(attention.output.bias.value, (3, 8)))
+    assert (dx[1] == 0.0).all()
+    assert (dmemory[1] == 0.0).all()
+
+
 # float16 ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "shapes"),
@@ -129,3 +174,12 @@ def test_float16_is_refused_in_words(name, shapes):
     arrays = [np.ones(shape, "float16") for shape in shapes]
     with pytest.raises(TypeError, match="has dtype float16; expected float32 or float64"):
         getattr(F, name)(*arrays)
+
+
+@pytest.mark.parametrize("call", ["__call__", "forward", "predict", "loss_and_gradients"])
+def test_a_model_refuses_float16_in_each_way_to_call_it(call):
+    config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=6)
+    model = nf.SequenceClassifier(config, n_classes=3, n_features=4, seed=0)
+    more = {"forward": (Context(),), "loss_and_gradients": (np.array([0, 1]),)}.get(call, ())
+    with pytest.raises(TypeError, match="x has dtype float16; expected float32 or float64"):
+        getattr(model, call)(np.ones((2, 3, 4), "float16"), *more)

@@ -46,7 +46,11 @@ class Choice:
         self.never = list(never)
 
     def allowed(self, logits: np.ndarray) -> np.ndarray:
-        """Return the logits of the tokens that may be chosen, and -inf for those that may not."""
+        """Return the logits of the tokens that may be chosen, and -inf for those that may not.
+
+        Raises ValueError if a logit is NaN.
+        """
+        refuse_nan(logits)
         if not self.never:
             return logits
         allowed = logits.copy()
@@ -88,6 +92,17 @@ class Choice:
         drawn = (below <= (numbers * below[:, -1])[:, None]).sum(axis=1)
         last = p.shape[1] - 1 - (p[:, ::-1] > 0.0).argmax(axis=1)  # rounding may lead beyond it
         return np.asarray(np.minimum(drawn, last))
+
+
+def refuse_nan(logits: np.ndarray) -> None:
+    """Raise ValueError if a logit is NaN: the largest of them would be token 0, or none."""
+    rows = np.flatnonzero(np.isnan(logits).any(axis=1))
+    if len(rows):
+        raise ValueError(
+            f"the logits of the next token are NaN in row {rows[0]} of the batch; expected "
+            "numbers, to choose a token by. A weight of the model is NaN, or a number became too "
+            "large: nf.trace(model, ids) shows after which layer"
+        )
 
 
 def generators_of(seed: int, n: int) -> list[np.random.Generator]:

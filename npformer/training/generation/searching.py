@@ -10,6 +10,7 @@ import numpy as np
 from npformer.core import Context, asarray, to_numpy
 from npformer.engine import EngineContext, fast
 from npformer.models.losses import SoftmaxCrossEntropy
+from npformer.training.generation.choosing import refuse_nan
 
 EXPANDED = 2
 """Candidates looked at for each beam: half of them may have ended."""
@@ -101,6 +102,7 @@ def beam_search(
         ids = asarray(newest[:, None], backend)
         logits, states = twin.next_logits(ids, states, context)
         logits = to_numpy(logits)
+        refuse_nan(logits)
         logits[:, [model.padding_id, *never]] = -np.inf
         log_p = SoftmaxCrossEntropy().log_probabilities(logits)
         chosen, tokens, still = [], [], []
