@@ -161,8 +161,8 @@ def _reasons_of_dropout(name: str, p: float) -> list[Reason]:
         (1.0 - p) / p: f"that is (1 - p) / p for {value}, so 1 / p stands for 1 / (1 - p)",
         1.0 - p: f"that is 1 - p for {value}, so 1 / (1 - p) is missing",
         1.0 / (1.0 - p): f"that is 1 / (1 - p) for {value}, which is there once too often",
-        p: f"that is {name}",
-        1.0 / p: f"that is 1 / {name} for {value}",
+        p: f"that is {value}",
+        1.0 / p: f"that is 1 / {name} for {value}, a division that is there once too often",
     }
     return [Reason(number, _write_number(number), words[number]) for number in words]
 

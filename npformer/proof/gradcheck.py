@@ -34,7 +34,13 @@ from npformer.proof.foreign.check import check_derivative, check_foreign
 from npformer.proof.foreign.libraries import library_of
 from npformer.proof.foreign.readings import is_derivative_pair
 from npformer.proof.naming import numbers_of
-from npformer.proof.pairs import GENERATORS, has_backward, pair_of, pair_problem
+from npformer.proof.pairs import (
+    GENERATORS,
+    has_backward,
+    numbers_of_arguments,
+    pair_of,
+    pair_problem,
+)
 from npformer.proof.problem import Problem, layer_problem
 from npformer.proof.report import (
     COMPLEX_TOLERANCE,
@@ -213,7 +219,7 @@ def _check_pair(
     settings: Settings,
 ) -> GradcheckReport:
     """Check a pair of functions, and the rules of its protocol."""
-    numbers = numbers_of(target) | numbers_of(options)
+    numbers = numbers_of(target) | numbers_of_arguments(target, inputs, options)
     problem = pair_problem(target, inputs, options, wrt)
     _require_arrays(problem, inputs)
     comparison = Comparison(problem, settings)

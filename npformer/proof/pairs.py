@@ -4,7 +4,7 @@ import copy
 import inspect
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import describe
+from npformer.proof.naming import numbers_of
 from npformer.proof.nested_arguments import (
     gradients_by_name,
     holds_arrays,
@@ -109,6 +110,20 @@ def pair_problem(
         constants=constants,
         convert_arrays=convert_arrays,
     )
+
+
+def numbers_of_arguments(
+    target: Any, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> dict[str, float]:
+    """Return the numbers that a pair is given, such as dropout's p, also those in dictionaries."""
+    forward_pass, _ = pair_of(target)
+    arguments = Call(forward_pass, inputs, options).values
+    numbers = numbers_of(arguments)
+    for value in arguments.values():
+        if isinstance(value, Mapping):
+            numbers = {**numbers_of(value), **numbers}
+    numbers.pop("seed", None)
+    return numbers
 
 
 def _split_result(result: Any, forward_pass: Any, backward_pass: Any) -> tuple[Any, Any]:

@@ -109,3 +109,20 @@ def test_a_gradient_that_is_left_out_of_a_dictionary_is_named():
 
     with pytest.raises(TypeError, match=r"expected \"dw\['b'\]\", too"):
         nf.gradcheck((cell, backward), X, H, WEIGHTS)
+
+
+def test_a_number_in_a_dictionary_names_a_factor():
+    """Dropout whose mask is divided by the probability to keep, forward once and back twice."""
+
+    def forward(x, options):
+        mask = (np.random.default_rng(3).random(x.shape) < options["p"]) / options["p"]
+        return x * mask, (mask, options)
+
+    def backward(dy, cache):
+        mask, options = cache
+        return dy * mask / options["p"]
+
+    with pytest.raises(
+        nf.GradcheckError, match=r"1 / p for p = 0\.7, a division that is there once"
+    ):
+        nf.gradcheck((forward, backward), X, {"p": 0.7, "mode": "train"})
