@@ -12,7 +12,7 @@ from npformer.models.batch import Batch
 from npformer.models.losses import SoftmaxCrossEntropy
 
 LARGE = 1 << 22
-"""From this many logits on, a block of rows at a time is as fast as all rows at once."""
+"""From this many logits on, a block of rows is computed at a time; fewer need little memory."""
 
 MODELS = (MaskedTokens, NextToken, Transformer)
 """Models whose forward pass ends with the map `output`."""

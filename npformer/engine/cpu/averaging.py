@@ -30,6 +30,7 @@ import numpy as np
 from npformer.core import Array, backend_of, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.exponentials import Exponentials, divisors
+from npformer.engine.cpu.linear import accumulate_product
 from npformer.engine.cpu.rows import ones
 from npformer.engine.cpu.tiles import corner, slice_group, tiling_of
 from npformer.functional.heads import split_heads
@@ -80,7 +81,7 @@ def average_in_tiles(
         As in `functional.average`.
     store : bool, optional
         Whether to keep the weights for the backward pass. None: up to length `STORED`. Sequences
-        longer than a tile never keep them: reading them takes longer than computing them again.
+        longer than a tile never keep them: their number grows with the square of the length.
     """
     (batch, n_heads, length, _), mask = value.shape, context.mask
     if mask is not None:
@@ -109,7 +110,7 @@ def average_in_tiles(
                 target *= totals / divisors(sums)
             if not tiling.whole_rows:
                 exponentials.totals[*group, queries] = sums
-            _accumulate(p, value[*group, keys], target, first)
+            accumulate_product(p, value[*group, keys], target, first, context)
 
     context.map_slices(compute, len(tiling.groups))
     return exponentials, value, bias is not None, y, context
@@ -149,11 +150,11 @@ def average_backward_in_tiles(
             if not tiling.whole_rows:
                 along = np.vecdot(dy_rows, out[*group, queries])[..., None]
             p = exponentials.gradients(tile, p_scratch, x, along)
-            _accumulate(p.swapaxes(-1, -2), dy_rows, dvalue[*group, keys], first)
+            accumulate_product(p.swapaxes(-1, -2), dy_rows, dvalue[*group, keys], first, context)
             k = slice_group(key, group)[:, :, keys]
-            _accumulate(x, k, dquery[*group, queries], first_of_queries)
+            accumulate_product(x, k, dquery[*group, queries], first_of_queries, context)
             if not shared:
-                _accumulate(x.swapaxes(-1, -2), q, dkey[*group, keys], first)
+                accumulate_product(x.swapaxes(-1, -2), q, dkey[*group, keys], first, context)
             else:
                 dkey[0, group[1], keys] += (x.swapaxes(-1, -2) @ q).sum(axis=0)
             if dbias is not None:
@@ -162,11 +163,3 @@ def average_backward_in_tiles(
 
     context.map_slices(compute, len(units))
     return dbias
-
-
-def _accumulate(a: Array, b: Array, target: Array, first: bool) -> None:
-    """target = a @ b, or target += a @ b."""
-    if first:
-        np.matmul(a, b, out=target)
-    else:
-        target += a @ b

@@ -91,10 +91,8 @@ class Exponentials:
         The sums are those of the rows of E, together with `totals`, those of earlier tiles.
         """
         e = self._scores(tile, scratch)
-        block, sums = np.ascontiguousarray(e), np.empty((*e.shape[:-1], 1), e.dtype)
-        exponentiate(block, *self._settings(tile), totals, sums)
-        if block is not e:
-            e[...] = block
+        sums = np.empty((*e.shape[:-1], 1), e.dtype)
+        exponentiate(e, *self._settings(tile), totals, sums)
         return e, sums
 
     def gradients(self, tile: Tile, scratch: Array, x: Array, along: Array | None) -> Array:
@@ -104,7 +102,7 @@ class Exponentials:
         """
         group, (queries, keys, *_) = tile
         if self.stored is not None:
-            p = np.ascontiguousarray(self.stored[*group, queries, keys])
+            p = self.stored[*group, queries, keys]
             softmax_backward_of_tile(p, x)
             return p
         s = self._scores(tile, scratch)

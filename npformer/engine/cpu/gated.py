@@ -49,16 +49,16 @@ def gated_feed_forward(
         gate *= product(rows, W_up, b_up)
         return product(gate, W_down, b_down).reshape(x.shape), None
     n = len(rows)
-    kept = [context.empty((n, d_ff), x) for _ in range(2)] if context.keep else None
+    gate_products = context.empty((n, d_ff), x) if context.keep else None
+    ups = context.empty((n, d_ff), x) if context.keep else None
     y = context.empty(rows.shape, x)
 
     def compute(part: slice) -> None:
         spaces = [space_for(part, d_ff, x, context) for _ in range(2)]
         for chunk in chunks(part, d_ff, AT_ONCE):
             gate, up = (space[: chunk.stop - chunk.start] for space in spaces)
-            before = gate
-            if kept is not None:
-                before, up = kept[0][chunk], kept[1][chunk]
+            before = gate if gate_products is None else gate_products[chunk]
+            up = up if ups is None else ups[chunk]
             np.matmul(rows[chunk], W_gate, out=before)
             np.matmul(rows[chunk], W_up, out=up)
             activate(before, shifts[0], gate, None)
@@ -69,7 +69,8 @@ def gated_feed_forward(
 
     context.map_slices(compute, n)
     has_biases = b_gate is not None, b_up is not None, b_down is not None
-    cache = rows, kept, activate, shifts, (W_gate, W_up, W_down), has_biases, x.shape, context
+    weights = W_gate, W_up, W_down
+    cache = rows, gate_products, ups, activate, shifts, weights, has_biases, x.shape, context
     return y.reshape(x.shape), cache
 
 
@@ -78,7 +79,7 @@ def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
     Gradients: dx, then dW and, if there was a bias, db of gate, up and down.
     """
-    rows, (gate_products, ups), activate, shifts, weights, has_biases, x_shape, context = cache
+    rows, gate_products, ups, activate, shifts, weights, has_biases, x_shape, context = cache
     W_gate, W_up, W_down = weights
     n, d_ff = ups.shape
     drows = lay_out(dy.reshape(-1, W_down.shape[1]))
@@ -109,8 +110,7 @@ def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
             is_first = False
         return dW_gate, dW_up, dW_down, db_gate, db_up
 
-    totals = sum_parts(context.map_slices(compute, n))
-    dW_gate, dW_up, dW_down, db_gate, db_up = totals
+    dW_gate, dW_up, dW_down, db_gate, db_up = sum_parts(context.map_slices(compute, n))
     db_down = column_sums(drows)
     gradients = [dx.reshape(x_shape)]
     for dW, db, has_bias in zip(

@@ -65,9 +65,11 @@ def run_pairs(x, W, b, labels, smoothing=0.0):
 @layouts
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", DOUBLE), ("float32", SINGLE)])
 def test_loss_and_gradients_are_those_of_the_pairs(smoothing, bias, transposed, dtype, bound):
-    given = arrays(dtype, bias=bias, transposed=transposed)
+    case_arrays = arrays(dtype, bias=bias, transposed=transposed)
     assert_close(
-        run(*given, labels_of(), smoothing), run_pairs(*given, labels_of(), smoothing), bound
+        run(*case_arrays, labels_of(), smoothing),
+        run_pairs(*case_arrays, labels_of(), smoothing),
+        bound,
     )
 
 
@@ -136,13 +138,13 @@ def test_a_gradient_can_be_left_out(index):
 
 @blocks
 def test_no_argument_changes():
-    given = arrays()
-    for array in given:
+    case_arrays = arrays()
+    for array in case_arrays:
         array.flags.writeable = False
     labels = labels_of()
     labels.flags.writeable = False
-    run(*given, labels)
-    assert_same([*given, labels], [*arrays(), labels_of()])
+    run(*case_arrays, labels)
+    assert_same([*case_arrays, labels], [*arrays(), labels_of()])
 
 
 @blocks

@@ -135,11 +135,11 @@ def test_stored_weights_need_the_square_of_the_length():
     """This is what the test of attention without them would notice."""
     with trace_memory():
         peak_of_attention(TILE, store=True)  # scratch memory, which stays
-        kept = [
+        stored_bytes = [
             peak_of_attention(TILE, store=True) - peak_of_attention(TILE, store=False),
             peak_of_attention(TILE // 2, store=True) - peak_of_attention(TILE // 2, store=False),
         ]
-    assert kept[0] > 3.0 * kept[1] > 0.0
+    assert stored_bytes[0] > 3.0 * stored_bytes[1] > 0.0
 
 
 def test_sequences_longer_than_a_tile_store_no_weights():
