@@ -83,10 +83,10 @@ def locate(names: Sequence[str], wrong: Sequence[str]) -> str:
             f"going back, the gradients are right as far as {names[n_wrong]}, and wrong from "
             f"{names[n_wrong - 1]} on: look between the two"
         )
-    part = _common_part(wrong[1:])
-    if part and wrong[0] == names[0]:
+    layer = _common_layer(wrong[1:])
+    if layer and wrong[0] == names[0]:
         return (
-            f"beside {names[0]}, the gradients of {part} alone are wrong: look at the path that "
+            f"beside {names[0]}, the gradients of {layer} alone are wrong: look at the path that "
             "leads to it"
         )
     if list(wrong) == [names[0], wrong[-1]]:
@@ -97,7 +97,7 @@ def locate(names: Sequence[str], wrong: Sequence[str]) -> str:
     return ""
 
 
-def _common_part(names: Sequence[str]) -> str:
+def _common_layer(names: Sequence[str]) -> str:
     """Return the layer that several parameters belong to, such as key; "" if it is not one."""
-    parts = {name.rpartition(".")[0] for name in names}
-    return parts.pop() if len(names) > 1 and len(parts) == 1 else ""
+    layers = {name.rpartition(".")[0] for name in names}
+    return layers.pop() if len(names) > 1 and len(layers) == 1 else ""

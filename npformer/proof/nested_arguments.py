@@ -7,8 +7,7 @@ pass returns in a dictionary or a list of the same form are named alike.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from npformer.proof.problem import is_array_of_floats
 from npformer.proof.returned import key_of_gradient
 
 
@@ -16,7 +15,7 @@ def holds_arrays(value: Any) -> bool:
     """Whether a value is a dictionary, a list or a tuple with an array of floats in it."""
     if type(value) not in (dict, list, tuple):
         return False
-    return any(_is_float_array(entry) or holds_arrays(entry) for _, entry in _entries(value))
+    return any(is_array_of_floats(entry) or holds_arrays(entry) for _, entry in _entries(value))
 
 
 def name_entries(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -78,13 +77,10 @@ def _name_gradients_inside(name: str, argument: Any, gradient: Any) -> dict[str,
         return {name: gradient}
     named: dict[str, Any] = {}
     for key, entry in _entries(argument):
-        if not (_is_float_array(entry) or holds_arrays(entry)):
+        if not (is_array_of_floats(entry) or holds_arrays(entry)):
             continue
-        place = key
-        if isinstance(gradient, Mapping):
-            place = key_of_gradient(gradient, key)
-        inside = _has_place(gradient, place)
-        if inside:
+        place = key_of_gradient(gradient, key) if isinstance(gradient, Mapping) else key
+        if _has_place(gradient, place):
             named |= _name_gradients_inside(_name_of_entry(name, key), entry, gradient[place])
     return named
 
@@ -102,7 +98,3 @@ def _entries(value: Any) -> list[tuple[Any, Any]]:
 
 def _name_of_entry(name: str, key: Any) -> str:
     return f"{name}[{key!r}]"
-
-
-def _is_float_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f"

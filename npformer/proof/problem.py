@@ -142,7 +142,7 @@ def copy_arrays(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return values with arrays copied, floats by `convert`, and the names of the latter."""
     copies = {name: np.array(x) if isinstance(x, np.ndarray) else x for name, x in values}
-    floats = [n for n, x in copies.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
+    floats = [name for name, x in copies.items() if is_array_of_floats(x)]
     for name in floats:  # gradcheck changes them in place
         _require_float64(name, copies[name])
         copies[name] = (convert or np.array)(copies[name])
@@ -166,6 +166,11 @@ def _require_float64(name: str, x: np.ndarray, layer: str = "") -> None:
             f"{name} has dtype {x.dtype}; expected float64, because differences in float32 hide "
             f"errors of one per cent. {advice}"
         )
+
+
+def is_array_of_floats(x: Any) -> bool:
+    """Whether a value is one of NumPy's arrays, of real numbers in floating point."""
+    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
 
 
 def is_ids_or_mask(x: Any) -> bool:

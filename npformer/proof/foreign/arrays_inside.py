@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from npformer.proof.problem import is_array_of_floats
+
 Step = tuple[str, Any]
 """("attribute", name), ("item", index or key), or ("call", None) of a method without arguments."""
 
@@ -41,17 +43,13 @@ def arrays_inside(root: Any, within: str = "") -> dict[str, np.ndarray]:
 
 def all_paths(root: Any, within: str = "") -> dict[str, np.ndarray]:
     """Return all arrays of floats in an object, by each of their paths."""
-    return dict(_walk(root, within, DEEPEST, frozenset(), _is_array_of_floats))
+    return dict(_walk(root, within, DEEPEST, frozenset(), is_array_of_floats))
 
 
 def numbers_inside(root: Any, within: str = "") -> dict[str, np.ndarray]:
     """Return all numbers in an object, such as ``self.gamma = 1.0``, as arrays without axes."""
     numbers = _walk(root, within, DEEPEST, frozenset(), _is_number)
     return {path: np.array(float(number)) for path, number in numbers}
-
-
-def _is_array_of_floats(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 
 def _is_number(value: Any) -> bool:

@@ -24,7 +24,7 @@ from npformer.proof.foreign.value_and_gradient import (
 )
 from npformer.proof.naming import numbers_of
 from npformer.proof.pair_names import looks_like_target
-from npformer.proof.problem import Problem
+from npformer.proof.problem import Problem, is_array_of_floats
 from npformer.proof.report import GradcheckReport
 from npformer.proof.results import gradients_of
 
@@ -191,11 +191,7 @@ def _describe_missing(name: str, shape: tuple[int, ...], places: GradientPlaces)
 
 def _describe_inputs_without_gradient(obj: StatefulObject, places: GradientPlaces) -> list[str]:
     """Return a note for inputs of floats for which the backward pass returned nothing."""
-    floats = [
-        name
-        for name, value in obj.call.values.items()
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f"
-    ]
+    floats = [name for name, value in obj.call.values.items() if is_array_of_floats(value)]
     missing = [name for name in floats if name not in places.of_inputs]
     if places.of_inputs:
         missing = [name for name in missing if not looks_like_target(name)]

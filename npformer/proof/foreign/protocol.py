@@ -15,7 +15,7 @@ from npformer.proof.foreign.gradient_places import (
     read_place,
 )
 from npformer.proof.foreign.stateful import BackwardRun, ForwardRun, StatefulObject, copy_object
-from npformer.proof.problem import move_ids
+from npformer.proof.problem import is_array_of_floats, move_ids
 from npformer.proof.results import TOLERANCES, Results, difference
 from npformer.proof.rules import move
 
@@ -122,11 +122,7 @@ def _other_value(value: object) -> object:
     """Return an array with other numbers or other ids; anything else as it is."""
     if not isinstance(value, np.ndarray):
         return value
-    return value + move(value) if _is_float(value) else move_ids(value)
-
-
-def _is_float(value: object) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    return value + move(value) if is_array_of_floats(value) else move_ids(value)
 
 
 def _second_backward(
@@ -160,6 +156,6 @@ def _keeps_reference(
     run = obj.forward(copy_object(obj.base), values)
     run = replace(run, values=copy_arrays_of(values))  # what the backward pass is given again
     for value in values.values():
-        if _is_float(value):
+        if is_array_of_floats(value):
             value += move(value)
     return not _equal(_gradients(obj, places, run, np.array(v)), expected)

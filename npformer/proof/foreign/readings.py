@@ -37,7 +37,7 @@ class Reading:
 
     @property
     def note(self) -> str:
-        """What the report says about a reading that is not the usual one."""
+        """What the report says about a reading that is not the by_output_gradient one."""
         if self.takes_output:
             return "the derivative was given the output of the function, not its argument"
         if self.takes_kept_output:
@@ -74,35 +74,40 @@ def readings_of(obj: Any) -> list[Reading]:
     backward_name = _first_method(obj, BACKWARD_NAMES)
     if not forward_name or not backward_name:
         return losses
-    usual = Reading(forward_name, backward_name)
+    by_output_gradient = Reading(forward_name, backward_name)
     forward, backward = getattr(obj, forward_name), getattr(obj, backward_name)
     if not takes_forward_arguments(forward, backward, name_of(backward)):
-        return [*losses, usual]
-    by_arguments = _readings_by_arguments(usual, forward, backward, has_value=bool(losses))
+        return [*losses, by_output_gradient]
+    by_arguments = _readings_by_arguments(
+        by_output_gradient, forward, backward, has_value=bool(losses)
+    )
     of_forward, of_backward = required_names(forward), required_names(backward)
     if of_forward == of_backward:
         return [*losses, *by_arguments]
     if GRADIENT_OF_OUTPUT.search(of_backward[0]):
-        return [usual, *losses, *by_arguments]
-    return [*losses, *by_arguments, usual]
+        return [by_output_gradient, *losses, *by_arguments]
+    return [*losses, *by_arguments, by_output_gradient]
 
 
 def _readings_by_arguments(
-    usual: Reading, forward: Callable[..., Any], backward: Callable[..., Any], has_value: bool
+    by_output_gradient: Reading,
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    has_value: bool,
 ) -> list[Reading]:
     """Return the readings of a backward pass that takes what the forward pass takes.
 
     `has_value`: the object also has a method that returns the loss of all samples.
     """
-    by_arguments = replace(usual, takes_arguments=True, is_fallback=has_value)
+    by_arguments = replace(by_output_gradient, takes_arguments=True, is_fallback=has_value)
     readings = [*_also_of_mean(by_arguments)]
     if has_value:
         readings.pop(0)  # the value is mostly the mean
     of_forward, of_backward = required_names(forward), required_names(backward)
     if of_backward != of_forward and len(of_backward) == 1:
-        readings.append(replace(usual, takes_output=True))
+        readings.append(replace(by_output_gradient, takes_output=True))
     elif of_backward != of_forward:
-        readings.append(replace(usual, takes_arguments=True, takes_kept_output=True))
+        readings.append(replace(by_output_gradient, takes_arguments=True, takes_kept_output=True))
     return readings
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.proof.foreign.gradient_names import is_gradient_by_very_name
+from npformer.proof.problem import is_array_of_floats
 
 
 def names_of_gradients(function: Any) -> dict[str, str]:
@@ -67,6 +68,6 @@ def trained_globals(function: Any, names: Mapping[str, str]) -> dict[str, np.nda
     arrays = {
         name: value.astype(np.float64)
         for name, value in values.items()
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        if is_array_of_floats(value)
     }
     return {name: arrays[name] for name in match_names(arrays, names)}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.proof.problem import is_array_of_floats
 from npformer.proof.promises.setting_names import plain_name, word_set
 
 HOLDERS = word_set(
@@ -76,11 +77,6 @@ def write_item(owner: Any, key: Any, value: Any) -> None:
         setattr(owner, key, value)
 
 
-def is_float_array(value: Any) -> bool:
-    """Return whether a value is an array of real numbers in floating point."""
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
-
-
 def slots_of_optimizer(optimizer: Any) -> list[Slot]:
     """Return the slots of what an optimizer holds; empty if it holds no parameters."""
     values = dict(getattr(optimizer, "__dict__", {}))
@@ -100,7 +96,7 @@ def _bare_slots(optimizer: Any, name: str, value: Any) -> Iterator[Slot]:
     if not isinstance(gradient_owner, list | dict):
         gradient_owner = None
     for key in _keys_of(value):
-        if is_float_array(value[key]):
+        if is_array_of_floats(value[key]):
             yield Slot(value, key, gradient_owner, key)
 
 
@@ -139,7 +135,7 @@ def _pairs_in(owner: Any, items: dict[Any, Any]) -> Iterator[Slot]:
         yield from _pairs_of_containers(items.get(values_name), items.get(gradients_name))
     for name, item in items.items():
         gradient_name = gradient_name_of(name, items) if isinstance(name, str) else None
-        if gradient_name is not None and is_float_array(item):
+        if gradient_name is not None and is_array_of_floats(item):
             yield Slot(owner, name, owner, gradient_name)
 
 
@@ -147,7 +143,7 @@ def _pairs_of_containers(values: Any, gradients: Any) -> Iterator[Slot]:
     """Yield the arrays of a list or a dict whose gradients are in another."""
     if isinstance(values, list | dict) and isinstance(gradients, list | dict):
         for key in _keys_of(values):
-            if is_float_array(values[key]):
+            if is_array_of_floats(values[key]):
                 yield Slot(values, key, gradients, key)
 
 
