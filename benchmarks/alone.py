@@ -36,16 +36,9 @@ def memory_of(side, workload, mixer, dropout, steps, variant="", optimizer=""):
     from benchmarks.workloads import WORKLOADS, Case
 
     case = Case("train", WORKLOADS[workload], mixer, dropout=float(dropout))
-    if side == "npformer":
-        from benchmarks.ours import Ours
-
-        imported = peak_mib()
-        step = Ours(case).train
-    else:
-        import torch._dynamo  # noqa: F401 (its optimizers import it)
-
-        imported = peak_mib()
-        step = peer_step(case, variant, optimizer)
+    import_side(side)
+    imported = peak_mib()
+    step = training_step_of(side, case, variant, optimizer)
     for _ in range(int(steps)):
         step()
     return {"import_mib": imported, "peak_mib": peak_mib()}
@@ -62,13 +55,14 @@ def steps_of(side, workload, mixer, dropout, steps):
 
     from benchmarks.workloads import WORKLOADS, Case
 
-    whole = WORKLOADS[workload]
-    small = replace(whole, batch=min(2, whole.batch), length=min(whole.length, 1024))
+    large = WORKLOADS[workload]
+    small = replace(large, batch=min(2, large.batch), length=min(large.length, 1024))
+    import_side(side)
+    small_step = training_step_of(side, Case("train", small, mixer, dropout=float(dropout)))
     for _ in range(2):
-        small_step = training_step_of(side, Case("train", small, mixer, dropout=float(dropout)))
         small_step()
     del small_step
-    step = training_step_of(side, Case("train", whole, mixer, dropout=float(dropout)))
+    step = training_step_of(side, Case("train", large, mixer, dropout=float(dropout)))
     gc.collect()
     return_free_memory()
     before = status_of("self", "VmRSS")
@@ -79,15 +73,21 @@ def steps_of(side, workload, mixer, dropout, steps):
     return {"before_mib": round(before / 1024), "above_mib": round(above / 1024)}
 
 
-def training_step_of(side, case):
-    """Return a training step of npformer, or of PyTorch with its fused attention and Adam."""
+def import_side(side):
+    """Import what the steps of npformer, or of PyTorch, need."""
+    if side == "npformer":
+        import benchmarks.ours  # noqa: F401 (npformer itself, too)
+    else:
+        import torch._dynamo  # noqa: F401 (its optimizers import it)
+
+
+def training_step_of(side, case, variant="fused", optimizer="fused"):
+    """Return a training step of npformer, or of one of PyTorch's variants with an optimizer."""
     if side == "npformer":
         from benchmarks.ours import Ours
 
         return Ours(case).train
-    import torch._dynamo  # noqa: F401 (its optimizers import it)
-
-    return peer_step(case, "fused", "fused")
+    return peer_step(case, variant, optimizer)
 
 
 def return_free_memory():

@@ -55,8 +55,9 @@ def choose_task(file: str, given: Mapping[str, Any], *, labelled: bool = True) -
         for role in KINDS[kind].columns:
             fields[role] = choose_column(table, given.get(role), role)
     if table is not None:
-        used = [*(fields.get(role) for role in ROLES), *(fields.get("features") or ())]
-        doubt_split(table.columns, used, display_name(file))
+        role_columns = [fields.get(role) for role in ROLES]
+        feature_columns = fields.get("features") or ()
+        doubt_split(table.columns, [*role_columns, *feature_columns], display_name(file))
     return FileTask(**fields)
 
 
