@@ -8,6 +8,9 @@ from typing import ParamSpec, TypeVar
 
 from npformer.core.support.other_names import suggest_argument
 
+Suggest = Callable[[str, list[str]], str]
+"""``suggest(name, known)`` says what to write instead of an unknown name, or nothing."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -21,14 +24,16 @@ def add_place_to_errors(where: str) -> Iterator[None]:
         raise type(error)(f"{where}{error}") from error
 
 
-def refuse_unknown_arguments(call: Callable[P, R]) -> Callable[P, R]:
+def refuse_unknown_arguments(
+    call: Callable[P, R], suggest: Suggest = suggest_argument
+) -> Callable[P, R]:
     """Make a function say which arguments it takes, if it is given another."""
     parameters = signature(call)
     known = [n for n, p in parameters.parameters.items() if n != "self" and str(p)[0] != "*"]
 
     @wraps(call)
     def checked(*values: P.args, **named: P.kwargs) -> R:
-        _refuse_unknown_names(call, values, named, known)
+        _refuse_unknown_names(call, values, named, known, suggest)
         try:
             return call(*values, **named)
         except TypeError:
@@ -46,10 +51,11 @@ def _refuse_unknown_names(
     values: tuple[object, ...],
     named: dict[str, object],
     known: list[str],
+    suggest: Suggest,
 ) -> None:
     for name in named:
         if name not in known:
-            hint = suggest_argument(name, known)
+            hint = suggest(name, known)
             what = _what_was_called(call, values)
             raise TypeError(f"{what} takes no {name!r}; it takes {', '.join(known)}{hint}")
 

@@ -1,10 +1,10 @@
 """Estimators that say where a setting that they do not take belongs."""
 
 from collections.abc import Callable
-from functools import wraps
 from inspect import signature
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.core.support.other_names import argument_here, suggest_argument
 from npformer.models import EncoderConfig
 from npformer.training.fit import fit
@@ -20,20 +20,7 @@ ARGUMENTS_OF_FIT = [name for name in signature(fit).parameters if name not in SE
 def explain_unknown_settings(estimator: E) -> E:
     """Make an estimator say which arguments it takes, if it is given another."""
     initialize: Callable[..., None] = estimator.__init__  # type: ignore[misc]
-    known = [name for name in signature(initialize).parameters if name != "self"]
-
-    @wraps(initialize)
-    def checked(self: Any, *values: Any, **named: Any) -> None:
-        unknown = [name for name in named if name not in known]
-        if unknown:
-            suggestion = _suggest(unknown[0], known)
-            raise TypeError(
-                f"{type(self).__name__} takes no {unknown[0]!r}; it takes {', '.join(known)}"
-                f"{suggestion}"
-            )
-        initialize(self, *values, **named)
-
-    estimator.__init__ = checked  # type: ignore[misc]
+    estimator.__init__ = refuse_unknown_arguments(initialize, _suggest)  # type: ignore[misc]
     return estimator
 
 
