@@ -37,7 +37,7 @@ class Reading:
 
     @property
     def note(self) -> str:
-        """What the report says about a reading that is not the by_output_gradient one."""
+        """What the report says about a reading in which the backward pass is not given dy."""
         if self.takes_output:
             return "the derivative was given the output of the function, not its argument"
         if self.takes_kept_output:

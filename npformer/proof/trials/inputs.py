@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from npformer.proof import pair_names
 from npformer.proof.foreign.gradient_names import plain
 from npformer.proof.trials.arguments import (
     FLAGS,
@@ -198,11 +199,7 @@ def _draw_x(
 
 def required_names(forward: Any) -> list[str]:
     """Return the names of the arguments that have no defaults; at least x."""
-    named = [p for p in _parameters(forward) if p.kind not in _VARIABLE]
-    return [p.name for p in named if p.default is p.empty] or ["x"]
-
-
-_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return pair_names.required_names(forward) or ["x"]
 
 
 def _parameters(forward: Any) -> list[inspect.Parameter]:
