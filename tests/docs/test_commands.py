@@ -80,6 +80,7 @@ def test_the_commands_of_a_page_run_in_an_empty_folder(page, tmp_path, monkeypat
             (tmp_path / file).write_text(capsys.readouterr().out, "utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", SHOWN)
 def test_a_command_prints_what_the_page_shows(page):
     text = (ROOT / page).read_text("utf-8")
@@ -90,6 +91,7 @@ def test_the_readme_shows_what_a_command_prints():
     assert "README.md" in SHOWN
 
 
+@pytest.mark.slow
 def test_a_command_reads_the_files_of_its_page():
     page = "```python\n# x.py\n{}\n```\n\n<!-- typed -->\n\n```sh\nnpformer gradcheck x.py\n```\n"
     assert "there is nothing to check" in add_output(page.format("n = 1"))

@@ -99,6 +99,7 @@ def test_a_whole_body_at_any_call_of_blas_changes_nothing():
     assert set(inside) == {1}
 
 
+@pytest.mark.slow
 def test_an_interrupt_before_any_line_leaves_nothing_behind():
     """Python looks for signals between its instructions, such as at the start of a function."""
     interrupt_at(0)  # searches for the libraries, which is done once

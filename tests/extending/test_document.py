@@ -40,6 +40,7 @@ def test_a_page_has_all_its_parts(page):
     assert f"extending/{page}.md" in text_of("extending.md")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_run_with_its_code(page, empty, tmp_path, monkeypatch, capsys, no_curves):
     text = text_of(f"extending/{page}.md")

@@ -69,7 +69,19 @@ def test_every_invariant_notices_something():
     assert named - set(REFEREES) == set(INVARIANTS)
 
 
-@pytest.mark.parametrize("name", INVARIANTS)
+WHOLE_PACKAGE = (
+    "cupy_is_imported_in_one_place",
+    "gradients_are_checked_in_earnest",
+    "no_bare_except",
+    "no_power_of_an_array",
+)
+"""Invariants that read every file, or run every case, and take seconds."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in WHOLE_PACKAGE)) for n in INVARIANTS],
+)
 def test_holds_on_healthy_code(name):
     things = list(HEALTHY[name]())
     assert things

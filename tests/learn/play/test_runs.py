@@ -83,6 +83,7 @@ def test_two_pages_see_the_same(client):
     client.wait_for("paused")
 
 
+@pytest.mark.slow
 def test_questions_change_nothing(client, live):
     client.begin(epochs=2)
     client.wait_for("finished")
