@@ -1,11 +1,16 @@
 // Live pictures: controls, the numbers that they give, and a drawing of them.
 //
 // A picture is { title, controls, numbers, draw }: `numbers` turns the values of the controls into named
-// scalars, rows and matrices, which are shown as tables; `draw` makes an SVG of both, and may be left out.
+// scalars, rows and matrices, which are shown as tables; `draw` makes an SVG of both, and `says` a sentence, which
+// screen readers read when it changes. Both may be left out.
 // The arithmetic is that of ../../npformer/learn/play/static/model.js, which stands above this file on the site.
 
 const PICTURES = {};
-const written = (value, digits) => (value.toFixed(digits) === `-${(0).toFixed(digits)}` ? 0 : value).toFixed(digits).replace("-", "\u2212");
+function written(value, digits) {
+  if (Math.abs(value) >= 1e6) return value.toExponential(2).replaceAll("-", "\u2212");
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "\u2212"); // no -0.000
+}
 const shown = (value, whole = false) => value === -Infinity ? "\u2212\u221e" : written(value, whole ? 0 : Math.abs(value) < 100 ? 3 : 1);
 const escaped = (words) => words.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
@@ -48,12 +53,13 @@ function start(place) {
   Object.assign(state, structuredClone(picture.begin ?? {}));
   place.innerHTML =
     `<figcaption>${picture.title}</figcaption><form>${picture.controls.map(control).join("")}` +
-    '<button type="reset">Reset</button></form><div class="drawn" aria-hidden="true"></div><div class="tables" tabindex="0" aria-label="numbers"></div>';
-  const [form, drawn, tables] = ["form", ".drawn", ".tables"].map((each) => place.querySelector(each));
+    '<button type="reset">Reset</button></form><div class="drawn" aria-hidden="true"></div><p class="said" role="status"></p><div class="tables" tabindex="0" aria-label="numbers"></div>';
+  const [form, drawn, said, tables] = ["form", ".drawn", ".said", ".tables"].map((each) => place.querySelector(each));
   const update = () => {
     const numbers = picture.numbers(state);
     tables.innerHTML = Object.entries(numbers).map(([name, value]) => table(name, value, picture.marked?.(state, name))).join("");
     if (picture.draw) drawn.innerHTML = picture.draw(state, numbers);
+    if (picture.says) said.textContent = picture.says(state, numbers);
   };
   form.addEventListener("input", ({ target }) => {
     const { name, index } = target.dataset;
@@ -77,7 +83,7 @@ function start(place) {
 const svg = (width, height, inside) => `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">${inside}</svg>`;
 const path = (points, kind) => `<polyline class="${kind}" points="${points.map(([x, y]) => `${x.toFixed(2)},${y.toFixed(2)}`).join(" ")}"/>`;
 const circle = ([x, y], kind, r = 4) => `<circle class="${kind}" cx="${x.toFixed(2)}" cy="${y.toFixed(2)}" r="${r}"/>`;
-const words = ([x, y], text) => `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="middle">${escaped(text)}</text>`;
+const words = ([x, y], text, anchor = "middle") => `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}">${escaped(text)}</text>`;
 // A map from data to a frame of a width and a height: [x0, x1] from left to right, [y0, y1] from the bottom up.
 const scale = (width, height, [x0, x1], [y0, y1]) => ([x, y]) => [((x - x0) / (x1 - x0)) * width, height - ((y - y0) / (y1 - y0)) * height];
 

@@ -234,17 +234,65 @@ def test_dropout_drops_what_the_package_drops(page):
     assert abs(numbers["mean of draws"] - numbers["x"]).max() < 4.0
 
 
-def test_adam_steps_as_the_package_steps(page):
+CURVATURE = np.array([1.0, 100.0])
+
+
+def valley(steps, descentRate, adamRate, beta1, beta2):  # noqa: N803, as in the page
+    """Return what the package's two optimizers give after some steps in the chapter's valley."""
+    begin = np.array([-4.0, 1.0])
+    descent, adam = {"theta": begin.copy()}, {"theta": begin.copy()}
+    sgd = nf.SGD(descent, lr=descentRate)
+    optimizer = nf.Adam(adam, lr=adamRate, betas=(beta1, beta2))
+    for _ in range(steps):
+        sgd.step({"theta": CURVATURE * descent["theta"]})
+        optimizer.step({"theta": CURVATURE * adam["theta"]})
+    numbers = {"t": steps}
+    for name, theta in (("descent", descent["theta"]), ("Adam", adam["theta"])):
+        numbers[f"{name}, theta"] = theta
+        numbers[f"{name}, gradient"] = CURVATURE * theta
+        numbers[f"{name}, loss"] = 0.5 * CURVATURE @ theta**2
+    return numbers
+
+
+def press(figure, name):
+    figure.locator(f"button[data-name={name}]").click()
+
+
+def test_both_optimizers_step_as_the_package_does(page):
     figure = page.locator("[data-live=adam]")
-    theta = {"theta": np.array([-4.0, 1.0])}
-    lr = 0.2
-    optimizer = nf.Adam(theta, lr=lr)
-    for steps, button in ((1, "step"), (11, "steps")):
-        figure.locator(f"button[data-name={button}]").click()
-        for _ in range(steps if steps == 1 else 10):
-            optimizer.step({"theta": np.array([1.0, 100.0]) * theta["theta"]})
-        loss = 0.5 * np.array([1.0, 100.0]) @ theta["theta"] ** 2
-        agrees(shown(figure), {"t": steps, "theta": theta["theta"], "loss": loss})
+    press(figure, "start")
+    agrees(shown(figure), valley(0, **settings(figure)))
+    for steps, button in ((1, "step"), (11, "steps"), (21, "steps")):
+        press(figure, button)
+        agrees(shown(figure), valley(steps, **settings(figure)))
+
+
+def set_rate(figure, name, rate):
+    change = """(input, rate) => {
+        input.value = rate;
+        input.dispatchEvent(new Event("input", { bubbles: true }));
+    }"""
+    figure.locator(f"input[data-name={name}]").first.evaluate(change, rate)
+
+
+def test_a_new_learning_rate_begins_both_paths_anew(page):
+    figure = page.locator("[data-live=adam]")
+    figure.locator("button[type=reset]").click()
+    for name, rate in (("descentRate", 0.005), ("adamRate", 0.4), ("beta1", 0.5)):
+        set_rate(figure, name, rate)
+        steps = int(shown(figure)["t"].item())
+        assert steps > 0
+        agrees(shown(figure), valley(steps, **settings(figure)))
+
+
+@pytest.mark.parametrize(
+    ("rate", "word"),
+    [(0.01, "converges"), (0.019, "converges"), (0.02, "does not settle"), (0.021, "diverges")],
+)
+def test_the_valley_says_whether_descent_converges(page, rate, word):
+    figure = page.locator("[data-live=adam]")
+    set_rate(figure, "descentRate", rate)
+    assert word in figure.locator("[role=status]").inner_text()
 
 
 def test_a_chapter_has_a_picture_of_its_own_below_a_still_one():
