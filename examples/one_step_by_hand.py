@@ -8,7 +8,11 @@ network, h heads, C classes. ``dx, *g[name] = f_backward(...)`` puts the first r
 the list of the others, gradients of weights, into g.
 """
 
+import os
 from contextlib import suppress
+
+# Beside other programs, several threads wait for each other: measured 4 to 18 times as slow.
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # NumPy's BLAS reads it as it is loaded
 
 import numpy as np
 

@@ -9,6 +9,11 @@ y's shape. B pairs, L tokens of a target, M of a source, d features, h heads.
 """
 # sphinx_gallery_thumbnail_path = 'pictures/gallery_translator.svg'
 
+import os
+
+# Beside other programs, several threads wait for each other: measured 4 to 18 times as slow.
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # NumPy's BLAS reads it as it is loaded
+
 import numpy as np
 
 # The pairs: y, cache = f(...), and the gradients of f's arguments from dy and that cache ----------

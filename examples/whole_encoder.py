@@ -8,7 +8,11 @@ has a query Q, which is compared with the keys K of all tokens, and averages the
 """
 # sphinx_gallery_thumbnail_path = 'pictures/gallery_encoder.svg'
 
+import os
 from pathlib import Path
+
+# Beside other programs, several threads wait for each other: measured 4 to 18 times as slow.
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # NumPy's BLAS reads it as it is loaded
 
 import numpy as np
 

@@ -110,5 +110,5 @@ def test_it_can_be_read_in_one_sitting():
 
 
 def test_it_imports_numpy_alone():
-    """Three modules of Python read the text."""
-    assert common.imported_by(TEXT) == {"gzip", "numpy", "pathlib", "sys"}
+    """Three modules of Python read the text, and one limits the threads."""
+    assert common.imported_by(TEXT) == {"gzip", "numpy", "os", "pathlib", "sys"}
