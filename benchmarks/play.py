@@ -56,6 +56,7 @@ class Page:
         address = self.process.stdout.readline().strip()
         self.host, self.token = address.removeprefix("http://").split("/?token=")
         self.states, self.changed = [], threading.Condition()
+        self.run = None  # the name of the one that was begun last
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self):
@@ -89,7 +90,10 @@ class Page:
     def begin(self, **settings):
         """Start a run, and return its name."""
         self.states.clear()
-        return self.post("start", runs=[SETTINGS | settings])[0]["runs"][0]["run"]
+        ends = [self.run] if self.run else []
+        answer, _ = self.post("start", runs=[SETTINGS | settings], ends=ends)
+        self.run = answer["runs"][0]["run"]
+        return self.run
 
     def end(self):
         """End the server."""

@@ -1,6 +1,7 @@
 """npformer play: a page on which a model is trained, looked into and tried out."""
 
 import argparse
+import importlib.util
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,14 @@ from npformer.cli.parser import Parser
 from npformer.cli.shared_options import add_overwrite
 from npformer.core import checks
 from npformer.core.support.wording import did_you_mean
-from npformer.data.libraries import library
+from npformer.data.libraries import install_command, library
 
 FOLDER = Path("runs/play")
 
+ENDS = "Ctrl-C ends it and its runs, which keep a checkpoint; the same command shows them again."
+
+LIBRARIES = ("starlette", "uvicorn")
+"""What the server needs: the extra `play`."""
 
 EPILOG = """\
 The page is served to this machine only, and its address contains an access token. Press
@@ -69,17 +74,25 @@ def run(options: argparse.Namespace) -> int:
         print(export_folder(folder, options.export, overwrite=options.overwrite))
         return 0
 
-    for name in ("starlette", "uvicorn"):
+    for name in LIBRARIES:
         library(name, "play", "npformer play")
     from npformer.learn.play import server
 
     def ready(address: str) -> None:
-        print(f"{address}\nCtrl-C ends it.", flush=True)
+        print(f"{address}\n{ENDS}", flush=True)
         if not options.no_open:
             webbrowser.open(address)
 
     server.serve(folder, options.port, file, runs, ready)
     return 0
+
+
+def what_to_type() -> str:
+    """Return the command that opens the page here: without its libraries, it installs them."""
+    command = "npformer play"
+    if all(importlib.util.find_spec(name) for name in LIBRARIES):
+        return command
+    return f"{install_command('play')} && {command}"
 
 
 def _open(what: str | None) -> tuple[Path, str | None, list[dict[str, Any]] | None]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from npformer.cli import common
 from npformer.cli.model_settings import mixer_setting, options_typed
+from npformer.cli.play import what_to_type
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.core import checks, use_precision
@@ -27,8 +28,8 @@ MODEL = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
 NEXT = """
 look inside:     npformer look {0}
 compare:         npformer train {1} --mixer {2}
-watch it learn:  npformer play"""
-"""What to do next with a trained model: {0} is its folder."""
+watch it learn:  {3}"""
+"""What to do next with a trained model: {0} is its folder, {3} what opens the page."""
 
 
 def run(training: Training, recipe: Recipe) -> int:
@@ -162,5 +163,5 @@ def _finish(training: Training, splits: dict[str, Any], histories: dict[str, His
     print(f"{training.path}: {', '.join(files)}; {curves}")
     other = "fourier" if training.options.mixer == "attention" else "attention"
     where = shlex.quote(str(training.path))
-    training.say(NEXT.format(where, training.options.task, other))
+    training.say(NEXT.format(where, training.options.task, other, what_to_type()))
     training.folder.forget_replaced()

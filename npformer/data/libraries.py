@@ -11,5 +11,10 @@ def library(name: str, extra: str, who: str, advice: str = "") -> Any:
     except ImportError as error:
         raise ImportError(
             f"{who} needs the package {name}, which cannot be imported here ({error}); install it: "
-            f'python -m pip install "npformer[{extra}]"{advice}'
+            f"{install_command(extra)}{advice}"
         ) from error
+
+
+def install_command(extra: str) -> str:
+    """Return what to type to install the libraries of an extra."""
+    return f'python -m pip install "npformer[{extra}]"'

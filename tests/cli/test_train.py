@@ -8,6 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.cli import train_task as command
+from npformer.cli.play import what_to_type
 from npformer.cli.program import make_parser
 from npformer.engine.team import Team
 from tests.cli.conftest import TINY, metrics_of, names, run, train
@@ -111,7 +112,8 @@ def test_it_says_what_it_trains_in_five_lines(lines_of_training):
 
 def test_it_says_what_to_do_next(lines_of_training):
     commands = [line.partition(":")[2].split()[:2] for line in lines_of_training[-3:]]
-    assert commands == [["npformer", command] for command in ("look", "train", "play")]
+    assert commands[:2] == [["npformer", command] for command in ("look", "train")]
+    assert lines_of_training[-1] == f"watch it learn:  {what_to_type()}"
 
 
 @quick

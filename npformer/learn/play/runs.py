@@ -26,6 +26,9 @@ PATIENCE = 60.0
 
 ACTIONS = ("pause", "go", "step", "stop")
 
+UNFINISHED = ("starting", "running", "paused", "stopped")
+"""States of a run that trains, or that goes on when somebody says so; new runs end it."""
+
 
 @dataclass
 class Run:
@@ -101,8 +104,12 @@ class Runs:
             if points := self.folder.points(name):
                 run.add(points)
 
-    def start(self, given: Any) -> list[dict[str, Any]]:
-        """Start new runs; the present ones end, and stay in the folder."""
+    def start(self, given: Any, ends: Any) -> list[dict[str, Any]]:
+        """Start new runs; the present ones end, and stay in the folder.
+
+        `ends` names the runs whose end somebody has agreed to. Raises ValueError if it would end
+        another one that is not finished.
+        """
         if not isinstance(given, list) or not 1 <= len(given) <= MOST_RUNS:
             raise ValueError(f"runs are {given!r}; expected a list of 1 to {MOST_RUNS} settings")
         all_settings = [Settings.of(run_settings) for run_settings in given]
@@ -110,6 +117,7 @@ class Runs:
             if settings.bug is not None or settings.task in ("file", "text"):
                 work_of(settings)  # so that a wrong file is named before anything is ended
         with self._starting:  # two pages may ask at once
+            self._check_agreed(ends)
             names = self.folder.begin(all_settings)
             self.end()
             self.runs = {
@@ -120,6 +128,16 @@ class Runs:
             descriptions = [run.to_dict() for run in self.runs.values()]
         self._loop.call_soon_threadsafe(self.tell_all)
         return descriptions
+
+    def _check_agreed(self, ends: Any) -> None:
+        """Raise ValueError if an unfinished run would end whose name is not among `ends`."""
+        checks.instance("ends", ends, list)
+        for run in self.runs.values():
+            if run.told.get("state") in UNFINISHED and run.name not in ends:
+                raise ValueError(
+                    f"{run.name} is {run.told['state']} and would end; expected its name in ends "
+                    f"({ends!r}). Press Start again, and say yes to its end"
+                )
 
     def control(self, name: Any, action: Any) -> None:
         """Pause, step, go on or stop, one run or all."""

@@ -22,6 +22,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from npformer.core import a_type
+from npformer.learn.play.checker import Checker
 from npformer.learn.play.export import finite
 from npformer.learn.play.folder import Folder
 from npformer.learn.play.output import output_that_never_waits
@@ -39,7 +40,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
-ASKED = ("choices", "start", "control", "ask", "export")
+ASKED = ("choices", "start", "control", "ask", "gradcheck", "export")
 
 CLOSE = (b"connection", b"close")
 
@@ -139,6 +140,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, folder: Folder, port: int, token: str, file: str | None, first: Any) -> None:
         self.runs, self.file, self.first = Runs(folder), file, first
+        self.checker = Checker()
         self.hosts, self.token = (f"127.0.0.1:{port}", f"localhost:{port}"), token
         routes = [
             Route("/", self.page),
@@ -164,11 +166,12 @@ class Server(uvicorn.Server):
         """Begin, with the runs that are wanted at once."""
         self.runs.begin()
         if self.first:
-            await asyncio.to_thread(self.runs.start, self.first)
+            await asyncio.to_thread(self.runs.start, self.first, [])
         await super().startup(sockets=sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End, and all open streams and runs with it."""
+        self.checker.end()
         self.runs.tell_all()  # so that each stream notices
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # of what is cut off now
         await super().shutdown(sockets=sockets)
@@ -252,12 +255,15 @@ class Server(uvicorn.Server):
                 found = await asyncio.to_thread(choices, values.get("file") or self.file)
                 return found | {"folder": str(self.runs.folder.path)}
             case "start":
-                return {"runs": await asyncio.to_thread(self.runs.start, values.get("runs"))}
+                settings, ends = values.get("runs"), values.get("ends", [])
+                return {"runs": await asyncio.to_thread(self.runs.start, settings, ends)}
             case "control":
                 await asyncio.to_thread(self.runs.control, values.get("run"), values.get("action"))
                 return {"state": "told"}
             case "ask":
                 return await self.runs.ask(values.pop("run", None), values)
+            case "gradcheck":
+                return await asyncio.to_thread(self.checker.ask, values.get("bug"))
             case "export":
                 run = self.runs.run(values.get("run"))
                 return await self.runs.ask(run.name, {"question": name, "points": run.points})

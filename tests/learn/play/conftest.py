@@ -71,7 +71,9 @@ class Client:
             time.sleep(0.05)
 
     def begin(self, **settings):
-        return self.post("start", runs=[{**TINY, **settings}])
+        """Start a run, and agree to the end of all others."""
+        ends = [run["run"] for run in self.runs()]
+        return self.post("start", runs=[{**TINY, **settings}], ends=ends)
 
 
 @pytest.fixture(scope="session")

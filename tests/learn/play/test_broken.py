@@ -7,6 +7,7 @@ import npformer as nf
 from npformer.learn.museum import BUGS
 from npformer.learn.play import questions
 from npformer.learn.play.broken import HAVE_A_PLACE, angles, put_bug
+from npformer.learn.play.questions.gradcheck import gradcheck
 from npformer.learn.play.state import groups_of
 from npformer.learn.play.tasks import choices
 from npformer.models import EncoderBlock
@@ -26,8 +27,7 @@ def test_a_bug_changes_the_layers_of_the_model(name):
 
 @pytest.mark.parametrize("name", FEW)
 def test_gradcheck_finds_the_bugs_that_differences_catch(name):
-    bug = begun("digits", 2, bug=name, **HAVE_A_PLACE[name])
-    answer = questions.ask(bug, "gradcheck")
+    answer = gradcheck(name)
     assert answer["bug"]["title"] == BUGS[name].title
     wrong = [tensor for tensor in answer["tensors"] if not tensor["ok"]]
     assert bool(wrong) == ("differences" in BUGS[name].caught_by)

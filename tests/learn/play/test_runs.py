@@ -94,7 +94,7 @@ def test_questions_change_nothing(client, live):
         client.ask("step", sample=1)
         client.ask("weight", name="classify.weight", index=[0, 0], sample=1)
         client.ask("digit", image=np.zeros((8, 8)).tolist())
-        client.ask("gradcheck")
+        client.post("gradcheck", bug="LayerNormWithoutGamma")
         client.post("control", run="all", action="step")
     client.post("control", run="all", action="go")
     client.wait_for("finished")
@@ -132,15 +132,55 @@ def test_questions_change_nothing(client, live):
 )
 def test_wrong_settings_are_refused_before_a_run_begins(client, changes, words):
     before = [run["run"] for run in client.runs()]
-    body = json.dumps({"runs": [TINY | changes]}).encode()
+    body = json.dumps({"runs": [TINY | changes], "ends": before}).encode()
     status, answer = client.request("POST", "/api/start", body)
     assert status == 400
     assert words in answer["error"]
     assert [run["run"] for run in client.runs()] == before
 
 
+@pytest.mark.parametrize(
+    ("action", "state"), [(None, "running"), ("pause", "paused"), ("stop", "stopped")]
+)
+def test_a_start_that_would_end_an_unfinished_run_is_refused(client, action, state):
+    client.begin(epochs=1000)
+    if action is not None:
+        client.post("control", run="all", action=action)
+    (run,) = client.wait_for(state)
+    body = json.dumps({"runs": [TINY]}).encode()
+    status, answer = client.request("POST", "/api/start", body)
+    assert status == 400
+    assert (
+        f"{run['run']} is {state} and would end; expected its name in ends ([])" in answer["error"]
+    )
+    assert [(now["run"], now["state"]) for now in client.runs()] == [(run["run"], state)]
+
+
+def test_a_finished_run_makes_room_without_a_word(client):
+    client.begin(epochs=1)
+    (before,) = client.wait_for("finished")
+    (run,) = client.post("start", runs=[TINY | {"epochs": 1}])["runs"]
+    assert run["run"] != before["run"]
+
+
+def test_gradcheck_lets_a_training_go_on(client):
+    client.begin(epochs=1000)
+    (before,) = client.wait_for("running")
+    answer = client.post("gradcheck", bug="LayerNormWithoutGamma")
+    assert [tensor["name"] for tensor in answer["tensors"] if not tensor["ok"]] == ["x"]
+    (run,) = client.runs()
+    assert (run["run"], run["state"]) == (before["run"], "running")
+    assert run["step"] > before["step"]
+
+
+def test_gradcheck_needs_no_run(client):
+    client.post("control", run="all", action="stop")
+    assert client.post("gradcheck", bug="LayerNormWithoutEpsilon")["caught_by"]
+
+
 def test_wrong_commands_are_named(client):
     for body, words in (
+        ({"runs": [TINY], "ends": "run-1"}, "ends is a str; expected a list"),
         ({"runs": []}, "expected a list of 1 to 4 settings"),
         ({"runs": [TINY] * 5}, "expected a list of 1 to 4 settings"),
         ({"runs": [3]}, "settings are 3; expected an object"),
@@ -160,7 +200,6 @@ def test_a_run_with_a_bug_names_it(client, live):
     client.begin(epochs=1, bug="LayerNormWithoutGamma")
     (run,) = client.wait_for("finished")
     assert run["bug"] == "LayerNormWithoutGamma"
-    assert client.ask("gradcheck")["tensors"]
     stored = json.loads((live.last / "settings.json").read_text())
     assert stored["bug"] == "LayerNormWithoutGamma"
 

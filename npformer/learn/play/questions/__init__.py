@@ -11,7 +11,6 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.learn.play.played import export
-from npformer.learn.play.questions.gradcheck import gradcheck
 from npformer.learn.play.questions.reading import digit, edit, sentence
 from npformer.learn.play.questions.step import samples, step
 from npformer.learn.play.questions.weight import weight
@@ -19,7 +18,7 @@ from npformer.learn.play.questions.writing import translate, write
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
     each.__name__: each
-    for each in (samples, step, weight, digit, sentence, edit, write, translate, gradcheck, export)
+    for each in (samples, step, weight, digit, sentence, edit, write, translate, export)
 }
 
 

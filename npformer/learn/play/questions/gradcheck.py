@@ -1,37 +1,34 @@
-"""What gradcheck says about the run's bug, or about the first block of a model without one."""
+"""What gradcheck says about a bug of the museum: of a small layer, so no run is needed."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from npformer.core import checks
 from npformer.learn.museum import BUGS
 from npformer.learn.museum.bug import source_of
-from npformer.learn.museum.probes import report_of
-from npformer.learn.play.broken import described
-from npformer.learn.play.state import Now
-from npformer.models import EncoderBlock
-from npformer.proof.problem import parameters_as
-from npformer.proof.report import GradcheckReport
-
-SMALL = 2, 5
-"""Samples and tokens."""
+from npformer.learn.play.broken import HAVE_A_PLACE, described
 
 
-def gradcheck(now: Now) -> dict[str, Any]:
-    """Return the report on the layer that the bug is in, and what else would find it."""
-    name = now.work.settings.bug
-    if name is None:
-        report = _report_on_block(now)
-        beside: dict[str, Any] = {"bug": {}, "caught_by": [], "right": ""}
-    else:
-        bug, right = BUGS[name], BUGS[name].right()
-        report = bug.report()
-        lines = source_of(right if isinstance(right, tuple) else [type(right)])
-        beside = {"bug": described(name), "caught_by": [*bug.caught_by], "right": lines}
+def gradcheck(bug: Any) -> dict[str, Any]:
+    """Return the report on the layer with a bug, and what else would find it.
+
+    "tensors" are the gradients that were checked, with their relative errors. Raises ValueError for
+    a bug that no run of the page can have.
+    """
+    checks.choice("bug", bug, HAVE_A_PLACE)
+    wrong, right = BUGS[bug], BUGS[bug].right()
+    right_lines = source_of(right if isinstance(right, tuple) else [type(right)])
+    answer = {
+        "bug": described(bug),
+        "caught_by": [*wrong.caught_by],
+        "right": right_lines,
+        "report": "",
+        "tensors": [],
+    }
+    report = wrong.report()
     if report is None:
-        return {"report": "", "tensors": [], **beside}
+        return answer
     tensors = [
         {
             "name": tensor.name,
@@ -40,15 +37,4 @@ def gradcheck(now: Now) -> dict[str, Any]:
         }
         for tensor in report.tensors
     ]
-    return {"report": str(report), "tensors": tensors, **beside}
-
-
-def _report_on_block(now: Now) -> GradcheckReport | None:
-    """Return the report on the first block in float64, without dropout."""
-    layers: Any = now.plain.layers()
-    block: Any = next((layer for _, layer in layers if isinstance(layer, EncoderBlock)), None)
-    if block is None:
-        return None
-    x = np.random.default_rng(0).normal(size=(*SMALL, now.work.settings.d_model))
-    with parameters_as(block, lambda flat: flat.astype("float64")):
-        return report_of(block, x, max_entries=24)
+    return answer | {"report": str(report), "tensors": tensors}

@@ -1,6 +1,7 @@
 // "Break it": a bug of the museum in one model, beside the same model without it.
 
-import { ask, post } from "./api.js";
+import { post } from "./api.js";
+import { begin } from "./begin.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, number } from "./dom.js";
 import { colourOfDepth, lineChart } from "./charts.js";
@@ -24,6 +25,7 @@ export function breakView(root) {
     if (!bugs.length) return;
     const select = choice(bugs.map(({ name, title }) => [name, title]), bugs[0].name, { id: "bug" });
     const choose = () => {
+      answer.hidden = true; // it is about another bug
       bug = bugs.find(({ name }) => name === select.value);
       fill(about,
         el("p", {}, el("b", {}, "Why it is wrong. "), bug.why), el("p", {}, el("b", {}, "What it costs. "), bug.cost),
@@ -37,34 +39,28 @@ export function breakView(root) {
         field("The bug", select), about,
         el("p", { class: "line" }, button("Train it beside the healthy model", train, { class: "main", id: "break-start" }),
           button("What does gradcheck say?", check, { id: "gradcheck" }),
-          el("small", {}, "Both models are trained on handwritten digits, whatever the present runs learn. Starting ends those, with a checkpoint; they stay in their folder.")), words),
+          el("small", {}, "Both models are trained on handwritten digits, whatever the present runs learn; if that would end a run, you are asked before. Gradcheck needs no training, and disturbs none.")), words),
       answer, turned.node, found, plots.node);
     update({ kind: "runs" });
   }
 
   const broken = () => store.runs.find((run) => run.settings.bug);
 
-  let started = null; // what the last start will bring
-  const train = () => (started = begin());
-
-  async function begin() {
+  async function train() {
     const task = store.choices.tasks.find(({ name }) => name === (bug.task ?? "digits")) ?? store.choices.tasks[0];
     const settings = { ...task.defaults, ...bug.settings };
-    const { runs } = await post("start", { runs: [{ ...settings, bug: null }, { ...settings, bug: bug.name }] });
-    store.setRuns(runs);
-    answer.hidden = true;
-    update({ kind: "runs" });
+    if (await begin([{ ...settings, bug: null }, { ...settings, bug: bug.name }])) update({ kind: "runs" });
   }
 
+  // Answered by the server in a process beside the runs, which go on.
   async function check() {
-    await started;
-    if (broken()?.settings.bug !== bug.name || broken().state === "stored") await train();
-    while (broken()?.state === "starting") await new Promise((done) => setTimeout(done, 100));
-    const found = await ask(broken().run, "gradcheck");
+    const asked = bug;
+    const found = await post("gradcheck", { bug: asked.name });
+    if (asked !== bug) return; // another one was chosen meanwhile
     const wrong = found.tensors.filter(({ ok }) => !ok).length;
     answer.hidden = false;
     fill(answer,
-      el("h3", {}, "Gradcheck's answer"),
+      el("h3", {}, `Gradcheck on “${asked.title.replace(/\.$/, "")}”`),
       el("p", { class: wrong ? "wrong" : "right", id: "verdict" }, wrong
         ? `${wrong} of ${found.tensors.length} gradients are wrong.`
         : "All gradients are right: they are the true gradients of a wrong function. Another check finds this bug."),

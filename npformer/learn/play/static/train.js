@@ -1,6 +1,7 @@
 // "Train": the settings of up to four runs, their controls, and their curves.
 
 import { post } from "./api.js";
+import { begin, unfinished } from "./begin.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, percent, tell } from "./dom.js";
 import { colour, endOf, nameOfRun, stepOf, store, trains } from "./store.js";
@@ -48,7 +49,7 @@ export function trainView(root) {
       el("p", { class: "about" }, "Each run has the same data in the same order and starts from the same seed. What differs is how its layers mix tokens, and its learning rate."),
       rows, el("details", {}, el("summary", {}, "What these mixers do"),
         el("dl", { class: "mixers" }, store.choices.mixers.map(({ name, about }) => [el("dt", {}, name), el("dd", {}, about)]))), more,
-      el("p", { class: "line" }, button("Start", begin, { class: "main", id: "start" }), fate));
+      el("p", { class: "line" }, button("Start", startRuns, { class: "main", id: "start" }), fate));
     form.addEventListener("submit", (event) => event.preventDefault());
     if (store.choices.first) task.value = store.choices.first; // the file that the page was opened with
     choose(task.value);
@@ -125,10 +126,9 @@ export function trainView(root) {
     listRuns();
   }
 
-  async function begin() {
+  async function startRuns() {
     await opening;
-    const answer = await post("start", { runs: runs.map((run) => ({ ...settings, ...run })) });
-    store.setRuns(answer.runs);
+    if (!(await begin(runs.map((run) => ({ ...settings, ...run }))))) return;
     update({ kind: "runs" });
     if (innerWidth < 900) controls.scrollIntoView({ behavior: "smooth" });
   }
@@ -140,7 +140,7 @@ export function trainView(root) {
       const { lr, mixers: usual } = taskOf(task).defaults;
       runs = mixers.map((mixer) => ({ mixers: usual.map(() => mixer), lr }));
       listRuns();
-      await begin();
+      await startRuns();
     });
   }
 
@@ -209,8 +209,8 @@ export function trainView(root) {
 
   function update(event) {
     if (root.hidden || !store.choices) return;
-    const ends = store.runs.filter(({ state }) => !["finished", "failed", "stored"].includes(state)).map(({ run }) => run).join(", ");
-    fate.textContent = store.runs.length ? `${ends ? `Ends ${ends}, with a checkpoint, and shows` : "Shows"} the new runs instead. What the present ones learned stays in the folder ${store.choices.folder}.` : "";
+    const ends = unfinished().map(({ run }) => run).join(", ");
+    fate.textContent = store.runs.length ? `${ends ? `Ends ${ends} if you say so, and shows` : "Shows"} the new runs instead. What the present ones learned stays in the folder ${store.choices.folder}.` : "";
     const key = store.runs.map((run) => run.run + JSON.stringify(run.settings)).join();
     if (key !== made) make();
     made = key;

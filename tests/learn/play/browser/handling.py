@@ -31,8 +31,15 @@ def start(page, *mixers, lr=3e-3, task="digits", **settings):
         page.locator(".lr").nth(k).fill(str(lr))
     with page.expect_response("**/api/start"):
         page.click("#start")
+        agree(page)
     page.wait_for_timeout(50)  # the page reads the answer
     until(page, lambda: len(states(page)) == len(mixers))
+
+
+def agree(page):
+    """Say yes if the page asks whether runs may end."""
+    if page.locator("dialog[open]").count():
+        page.click("dialog[open] .main")
 
 
 def until(page, true, seconds=60.0):

@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from tests.learn.play.browser.drawing import DIGITS, draw
-from tests.learn.play.browser.handling import number, start, states, steps, until, wait_for
+from tests.learn.play.browser.handling import agree, number, start, states, steps, until, wait_for
 
 pytestmark = pytest.mark.browser
 
@@ -60,6 +60,7 @@ def test_comes_back_after_the_server_was_started_again(page, live):
     page.wait_for_selector("#connection.lost")
     step = steps(page)
     page.click("#start")
+    agree(page)
     page.locator("#message", has_text="npformer play does not answer; start it again").wait_for()
     live.start()
     assert {live.known[name] == before[name] for name in ("port", "token")} == {True}
@@ -246,6 +247,8 @@ def test_gradcheck_finds_a_bug_that_trains_beside_the_healthy_model(page):
     page.click("#tab-break")
     page.select_option("#bug", "LayerNormWithoutGamma")
     page.click("#break-start")
+    agree(page)
+    until(page, lambda: "with the bug" in page.inner_text("#break"))
     assert "on handwritten digits" in page.inner_text(".line:has(#break-start)")
     page.click("#gradcheck")
     until(page, lambda: page.locator("#verdict").count() == 1)

@@ -65,7 +65,6 @@ def test_training_goes_on_bit_for_bit(task):
         "samples": {"n": 2},
         "step": {"sample": 1},
         "weight": weight,
-        "gradcheck": {},
         **OF_TASK[task],
     }
     left_alone, disturbed = trained(task, {}), trained(task, questions_by_step)
@@ -80,7 +79,7 @@ def test_training_goes_on_bit_for_bit(task):
 
 def test_all_questions_are_asked_here():
     tested = {question for by_task in OF_TASK.values() for question in by_task}
-    rest = {"samples", "step", "weight", "gradcheck", "export"}
+    rest = {"samples", "step", "weight", "export"}
     assert tested | rest == set(questions.QUESTIONS)
 
 
