@@ -34,6 +34,7 @@ extensions = [
     "docs.site.languages",
     "docs.site.training_step",
     "docs.site.live",
+    "docs.site.own_sentence",
     "docs.site.notebooks",
     "docs.site.line_by_line",
     "docs.site.copied",

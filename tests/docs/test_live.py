@@ -237,7 +237,7 @@ def test_dropout_drops_what_the_package_drops(page):
 CURVATURE = np.array([1.0, 100.0])
 
 
-def valley(steps, descentRate, adamRate, beta1, beta2):  # noqa: N803, as in the page
+def valley(steps, descentRate, adamRate, beta1, beta2):
     """Return what the package's two optimizers give after some steps in the chapter's valley."""
     begin = np.array([-4.0, 1.0])
     descent, adam = {"theta": begin.copy()}, {"theta": begin.copy()}
