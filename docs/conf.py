@@ -33,6 +33,8 @@ extensions = [
     "docs.site.search",
     "docs.site.languages",
     "docs.site.training_step",
+    "docs.site.front_page",
+    "docs.site.favicon",
     "docs.site.live",
     "docs.site.own_sentence",
     "docs.site.notebooks",
@@ -76,6 +78,7 @@ html_theme = "furo"
 html_title = "npformer"
 html_math_renderer = "svg"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["npformer.css"]
 html_js_files = [("copy.js", {"defer": "defer", "priority": 900})]  # after the copy buttons
 # What is copied can be run: not what a block prints, nor excerpts, which are marked `py`.

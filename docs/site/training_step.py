@@ -1,6 +1,6 @@
 """Pictures of the arrays of one training step, drawn when the site is built.
 
-On the page training_step, and on the first page, a comment, ``<!-- arrays: S A -->``, becomes a
+On the page training_step, a comment, ``<!-- arrays: S A -->``, becomes a
 heat map of each array of `docs.site.one_step` that it names. An optional script shows one step at a
 time.
 """
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 PAGE = "training_step"
-PAGES = (PAGE, "index")
 COMMENT = re.compile(r"^<!-- arrays: (?P<names>.+?) -->$", re.MULTILINE)
 
 LEVELS = 16
@@ -55,7 +54,7 @@ def figure(name: str, array: Any) -> str:
     if array.ndim == 0:
         caption, picture = f"<b>{name}</b>", f'<span class="number">{number(array)}</span>'
     else:
-        caption, picture = _caption(name, array), _heat_map(name, array)
+        caption, picture = _caption(name, array), heat_map(name, array)
     return f'<figure data-array="{name}">{picture}<figcaption>{caption}</figcaption></figure>'
 
 
@@ -75,7 +74,7 @@ def number(value: Any) -> str:
     return "0" if abs(value) < NOTHING else f"{float(value):#.3g}".rstrip(".")
 
 
-def _heat_map(name: str, array: Any) -> str:
+def heat_map(name: str, array: Any) -> str:
     """Return the SVG of an array: heads side by side, a vector as one row."""
     matrices = array if array.ndim == 3 else np.atleast_2d(array)[None]
     _, n_rows, n_columns = matrices.shape
@@ -87,7 +86,7 @@ def _heat_map(name: str, array: Any) -> str:
     for k, matrix in enumerate(matrices):
         left = k * (across + 1)
         parts.append(f'<rect class="frame" x="{left:g}" width="{across:g}" height="{n_rows}"/>')
-        parts += _shades(matrix / max(np.abs(array).max(), NOTHING), left, wide)
+        parts += shades(matrix / max(np.abs(array).max(), NOTHING), left, wide)
         if wide > 1:
             parts += _numbers(matrix[0], wide)
     label = escape(f"{name}, {' x '.join(map(str, array.shape))} entries")
@@ -95,7 +94,7 @@ def _heat_map(name: str, array: Any) -> str:
     return f'<svg {size} role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
-def _shades(shares: Any, left: float, wide: float) -> Iterator[str]:
+def shades(shares: Any, left: float = 0.0, wide: float = 1.0) -> Iterator[str]:
     """Return a path for each shade: all entries that have it, as rectangles."""
     shades = np.rint(LEVELS * shares).astype(int)
     for shade in sorted({*shades.ravel().tolist()} - {0}):
@@ -114,14 +113,13 @@ def _numbers(row: Any, wide: float) -> Iterator[str]:
 
 
 def _draw(app: Sphinx, page: str, source: list[str]) -> None:
-    if page in PAGES and app.builder.format == "html":
+    if page == PAGE and app.builder.format == "html":
         source[0] = drawn(source[0])
 
 
 def _dress(app: Sphinx, page: str, template: str, context: Any, doctree: Any) -> None:
-    if page in PAGES:
-        app.add_css_file("training_step.css")
     if page == PAGE:
+        app.add_css_file("training_step.css")
         app.add_js_file("training_step.js", loading_method="defer")
 
 
