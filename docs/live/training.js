@@ -1,21 +1,5 @@
 // Live pictures of a step of the training.
 
-PICTURES.linear = {
-  title: "Move a weight. A column of y and a column of dx change; dW stays, for it does not depend on W.",
-  controls: [
-    { name: "w0", label: "W, output 0, input", value: [1, 2, 0.5], min: -3, max: 3 },
-    { name: "w1", label: "W, output 1, input", value: [0, -1, 1], min: -3, max: 3 },
-    { name: "b", label: "b, output", value: [0.1, 0.2], min: -3, max: 3 },
-  ],
-  numbers({ w0, w1, b }) {
-    const [x, dy] = [[[1, 2, -1], [0, 1, 3]], [[1, -2], [3, 0.5]]];
-    const W = range(3, (i) => [w0[i], w1[i]]);
-    const y = product(x, W).map((row) => row.map((v, j) => v + b[j]));
-    const turned = (rows) => matrix(rows[0].length, rows.length, (i, j) => rows[j][i]);
-    return { x, W, "y = x W + b": y, dy, "dx = dy Wᵀ": product(dy, turned(W)), "dW = xᵀ dy": product(turned(x), dy) };
-  },
-};
-
 // Two optimizers in one valley, L = (a^2 + 100 b^2) / 2, from the same place. Both walk from the start whenever a
 // control moves: a path never mixes steps of two learning rates.
 const CURVATURE = [1, 100];

@@ -21,126 +21,124 @@ CHAPTERS = {
     for page in sorted((DOCS / "chapters").glob("*.md"))
     for name in re.findall(r"<!-- live: ([a-z_]+) -->", page.read_text("utf-8"))
 }
-X = np.array([[1.0, 2.0, -1.0], [0.0, 1.0, 3.0]])
-DY = np.array([[1.0, -2.0], [3.0, 0.5]])
 
 
-def softmax(x, temperature, dy):
+def softmax(x, dy, temperature):
     y, cache = F.softmax(np.array(x) / temperature)
     dx = F.softmax_backward(np.array(dy), cache) / temperature
     jacobian = np.stack([F.softmax_backward(row, cache) for row in np.eye(3)], axis=1) / temperature
-    return {"x": x, "y": y, "J": jacobian, "dx": dx}
+    return {"x": x, "Z": np.exp(np.array(x) / temperature).sum(), "y": y, "J": jacobian, "dx": dx}
 
 
-def cross_entropy(logits, label):
-    loss, cache = F.softmax_cross_entropy(np.array([logits]), np.array([int(label)]))
-    d = F.softmax_cross_entropy_backward(1.0, cache)
-    return {"p": F.softmax(np.array(logits))[0], "loss": loss, "d scores": d}
+def cross_entropy(z, label):
+    loss, cache = F.softmax_cross_entropy(np.array([z]), np.array([int(label)]))
+    dz = F.softmax_cross_entropy_backward(1.0, cache)
+    return {"p": F.softmax(np.array(z))[0], "q": np.eye(3)[int(label)], "loss": loss, "dz": dz}
 
 
-def layer_norm(x, gamma, beta):
-    x = np.array(x)
+def layer_norm(x, gamma, beta, dy):
+    x, gamma, beta, dy = map(np.array, (x, gamma, beta, dy))
+    y, cache = F.layer_norm(x, gamma, beta)
     n, _ = F.layer_norm(x, np.ones(3), np.zeros(3))
     s = np.sqrt(x.var() + 1e-5)
-    return {
-        "mean": x.mean(),
-        "s": s,
-        "n": n,
-        "y": F.layer_norm(x, *map(np.array, (gamma, beta)))[0],
-    }
+    gradients = zip(("dx", "dgamma", "dbeta"), F.layer_norm_backward(dy, cache), strict=True)
+    g = gamma * dy
+    means = {"mean(g)": g.mean(), "mean(g n)": (g * n).mean()}
+    return {"mean": x.mean(), "s": s, "n": n, "y": y, "g": g} | means | dict(gradients)
 
 
-def rms_norm(x, gamma):
-    x = np.array(x)
-    y, n = (F.rms_norm(x, np.array(scale))[0] for scale in (gamma, [1.0, 1.0, 1.0]))
-    return {"r": np.sqrt((x * x).mean() + 1e-5), "n": n, "y": y}
+def rms_norm(x, gamma, dy):
+    x, gamma, dy = map(np.array, (x, gamma, dy))
+    y, cache = F.rms_norm(x, gamma)
+    n, _ = F.rms_norm(x, np.ones(3))
+    gradients = zip(("dx", "dgamma"), F.rms_norm_backward(dy, cache), strict=True)
+    g = gamma * dy
+    numbers = {"r": np.sqrt((x * x).mean() + 1e-5), "n": n, "y": y, "g": g}
+    return numbers | {"mean(g n)": (g * n).mean()} | dict(gradients)
 
 
-def dropout(rate, u, draws):
+def dropout(x, dy, rate, u, draws):
     class Drawn:
         """A generator that draws what the page drew."""
 
         def random(self, shape, dtype=None):
             return u.reshape(shape)
 
-    x = np.arange(1.0, 7.0)
-    y, mask = F.dropout(x, rate, Drawn()) if rate else (x, np.ones(6))
-    return {"mask": mask, "y": y, "draws": draws}
+    y, mask = F.dropout(np.array(x), rate, Drawn()) if rate else (x, np.ones(6))
+    return {"mask": mask, "y": y, "dx": F.dropout_backward(np.array(dy), mask), "draws": draws}
 
 
-def activations(x, name):
+def activations(x, dy, name):
     pair = {"ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}[name]
     y, cache = getattr(F, pair)(np.array([x]))
-    slope = getattr(F, f"{pair}_backward")(np.ones(1), cache)
-    return {"x": x, "y": y, "dy/dx": slope}
+    backward = getattr(F, f"{pair}_backward")
+    return {"y": y, "dy/dx": backward(np.ones(1), cache), "dx": backward(np.array([dy]), cache)}
 
 
-def language_models(logits, temperature, k, p):
-    chosen = Choice(temperature, int(k), p).probabilities(np.array([logits]))
-    return {"all tokens": F.softmax(np.array(logits) / temperature)[0], "drawn from": chosen[0]}
+def language_models(z, **cut):
+    temperature, k, p = cut["temperature"], int(cut["top-k"]), cut["top-p"]
+    chosen = Choice(temperature, k, p).probabilities(np.array([z]))
+    return {"all tokens": F.softmax(np.array(z) / temperature)[0], "drawn from": chosen[0]}
 
 
-def attention(token, q, mask, dy):
-    query = np.array([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0], [-1.0, 1.0]])
-    dY = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0], [0.0, -1.0]])
-    query[int(token)], dY[int(token)] = q, dy
-    key = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.0]])
-    value = np.array([[1.0, 0.0], [0.0, 4.0], [2.0, 2.0], [4.0, 1.0]])
+MASKS = {
+    "none": {},
+    "causal": {"causal": True},
+    "token 3 is padding": {"mask": np.arange(4)[None, :] < 3},
+}
+
+
+def attention(Q, K, V, mask):
+    query, key, value = map(np.array, (Q, K, V))
     scores, _ = F.attention_scores(query, key)
-    padding = {"mask": np.arange(4)[None, :] < 3}
-    masking = {"causal": {"causal": True}, "token 3 is padding": padding}.get(mask, {})
-    weights, _ = F.averaging_weights(scores, **masking)
-    y, cache = F.scaled_dot_product_attention(query, key, value, **masking)
-    dQ, dK, dV = F.scaled_dot_product_attention_backward(dY, cache)
-    dS, _ = F.average_backward(dY, F.average(scores, value, **masking)[1])
-    S = np.where(weights > 0.0, scores, -np.inf)
-    return {
-        "Q": query,
-        "K": key,
-        "V": value,
-        "S": S,
-        "A": weights,
-        "Y": y,
-        "dY": dY,
-        "dV": dV,
-        "dA": dY @ value.T,
-        "dS": dS,
-        "dQ": dQ,
-        "dK": dK,
-    }
+    weights, _ = F.averaging_weights(scores, **MASKS[mask])
+    seen = np.where(weights > 0.0, scores, -np.inf)
+    y, _ = F.scaled_dot_product_attention(query, key, value, **MASKS[mask])
+    normaliser = np.exp(seen).sum(axis=1, keepdims=True)
+    return {"S": seen, "Z": normaliser, "A": weights, "Y": y}
+
+
+def attention_backward(Q, K, V, dY, mask):
+    query, key, value, dy = map(np.array, (Q, K, V, dY))
+    _, cache = F.scaled_dot_product_attention(query, key, value, **MASKS[mask])
+    dquery, dkey, dvalue = F.scaled_dot_product_attention_backward(dy, cache)
+    scores, _ = F.attention_scores(query, key)
+    dscores, _ = F.average_backward(dy, F.average(scores, value, **MASKS[mask])[1])
+    gradients = {"dV": dvalue, "dA": dy @ value.T, "dS": dscores, "dQ": dquery, "dK": dkey}
+    return attention(Q, K, V, mask) | gradients
 
 
 def window(window, form):
     scores = -np.abs(np.subtract.outer(np.arange(8), np.arange(8))) / 4.0
     weights, _ = F.averaging_weights(scores, causal=form == "causal", window=int(window))
-    return {"keys seen": (weights > 0).sum(axis=1), "A": weights}
+    return {"keys seen": (weights > 0).sum(axis=1, keepdims=True), "A": weights}
 
 
-def rotary(s, t, omega):
-    def turned(a, b, position):  # the second of two pairs, whose angle is position theta^(-1/2)
-        x = np.array([[0.0, a, 0.0, b]])
+def rotary(q, k, s, t, omega):
+    def turned(pair, position):  # the second of two pairs, whose angle is position theta^(-1/2)
+        x = np.array([[0.0, pair[0], 0.0, pair[1]]])
         return F.rotary(x, np.array([int(position)]), theta=omega**-2.0)[0][0, 1::2]
 
-    q, k = turned(1.0, 0.0, s), turned(0.6, 0.8, t)
+    q, k = turned(q, s), turned(k, t)
     return {"q, turned": q, "k, turned": k, "their dot product": q @ k, "distance": s - t}
 
 
-def fourier(x):
-    y, _ = F.fourier_mixing(np.array(x)[:, None])
-    return {"matrix of cosines": np.fft.fft(np.eye(8)).real, "x": x, "y": y[:, 0]}
+def fourier(x, dy):
+    y, cache = F.fourier_mixing(np.array(x)[:, None])
+    dx = F.fourier_mixing_backward(np.array(dy)[:, None], cache)
+    return {"C": np.fft.fft(np.eye(8)).real, "y": y[:, 0], "dx": dx[:, 0]}
 
 
 def embedding(t):
     table = constants.sinusoids(60, 8)
     at, following = table[int(t)], table[int(t) + 1]
-    return {"position": at, "dot product with the next one": at @ following}
+    return {"position": at, "next": following, "dot product with the next one": at @ following}
 
 
-def linear(w0, w1, b):
-    weight = np.array([w0, w1]).T
-    y, cache = F.linear(X, weight, np.array(b))
-    dx, dw, _ = F.linear_backward(DY, cache)
-    return {"x": X, "W": weight, "y = x W + b": y, "dy": DY, "dx = dy Wᵀ": dx, "dW = xᵀ dy": dw}
+def linear(x, W, b, dy):
+    y, cache = F.linear(*map(np.array, (x, W, b)))
+    dx, dw, db = F.linear_backward(np.array(dy), cache)
+    return {"y": y, "dx": dx, "dW": dw, "db": db}
 
 
 FORMULAS = {
@@ -150,6 +148,7 @@ FORMULAS = {
     "rms_norm": rms_norm,
     "activations": activations,
     "attention": attention,
+    "attention_backward": attention_backward,
     "window": window,
     "rotary": rotary,
     "fourier": fourier,
@@ -176,21 +175,27 @@ def page(browser, tmp_path_factory):
 
 
 def settings(figure):
-    """Return what the controls of a picture are set to."""
-    values_of = {}
-    controls = """figure => [...figure.querySelectorAll("input, select")].map(
+    """Return what the controls of a picture are set to: sliders, choices, and cells."""
+    controls = """figure => [...figure.querySelectorAll("[type=range][data-name], select")].map(
         (e) => [e.dataset.name, e.type === "range" ? e.valueAsNumber : e.value])"""
-    for name, value in figure.evaluate(controls):
-        values_of.setdefault(name, []).append(float(value) if isinstance(value, int) else value)
-    return {name: values if len(values) > 1 else values[0] for name, values in values_of.items()}
+    scalars = {
+        name: float(value) if isinstance(value, int) else value
+        for name, value in figure.evaluate(controls)
+    }
+    numbers = shown(figure)
+    names = "figure => [...figure.querySelectorAll('table.input')].map((t) => t.dataset.name)"
+    inputs = [name for name in figure.evaluate(names) if name not in scalars]
+    rows = {name: numbers[name] for name in inputs}
+    return scalars | {name: row[0] if len(row) == 1 else row for name, row in rows.items()}
 
 
 def shown(figure):
     """Return the numbers that a picture shows, by name, without rounding."""
     tables = """figure => [...figure.querySelectorAll("table.numbers")].map((table) => [
         table.dataset.name,
-        [...table.rows].map((row) => [...row.cells].map((cell) => Number(cell.dataset.value)))])"""
-    return {name: np.array(rows) for name, rows in figure.evaluate(tables)}
+        [...table.rows].map((row) => [...row.querySelectorAll("td")]
+            .map((cell) => Number(cell.dataset.value))).filter((row) => row.length)])"""
+    return {name: np.array(rows, dtype="float64") for name, rows in figure.evaluate(tables)}
 
 
 def agrees(numbers, expected):
@@ -200,14 +205,24 @@ def agrees(numbers, expected):
 
 
 def move(figure, turn):
-    """Set each control to another value, as a reader would; `turn` says to which."""
-    script = """(figure, turn) => figure.querySelectorAll("input, select").forEach((e, k) => {
-        if (e.type === "range") {
-            const share = (0.31 * (turn + 1) + 0.17 * k) % 1;
+    """Set each control and each cell to another value, as a reader would; `turn` says to which."""
+    script = """(figure, turn) => {
+        let k = 0;
+        const put = (e) => {
+            const share = (0.31 * (turn + 1) + 0.17 * k++) % 1;
             e.value = Number(e.min) + share * (e.max - e.min);
-        } else e.selectedIndex = (turn + k) % e.options.length;
-        e.dispatchEvent(new Event("input", { bubbles: true }));
-    })"""
+            e.dispatchEvent(new Event("input", { bubbles: true }));
+        };
+        figure.querySelectorAll("[type=range][data-name]").forEach(put);
+        figure.querySelectorAll("select").forEach((e) => {
+            e.selectedIndex = (turn + k++) % e.options.length;
+            e.dispatchEvent(new Event("input", { bubbles: true }));
+        });
+        figure.querySelectorAll("table.input td").forEach((cell) => {
+            cell.focus();
+            if (cell.classList.contains("moves")) put(figure.querySelector(".mover [type=number]"));
+        });
+    }"""
     figure.evaluate(script, turn)
 
 
@@ -230,7 +245,7 @@ def test_dropout_drops_what_the_package_drops(page):
     for draws, button in ((1, "once"), (101, "often")):
         figure.locator(f"button[data-name={button}]").click()
         numbers = shown(figure)
-        agrees(numbers, dropout(settings(figure)["rate"], numbers["u"], draws))
+        agrees(numbers, dropout(**settings(figure), u=numbers["u"], draws=draws))
     assert abs(numbers["mean of draws"] - numbers["x"]).max() < 4.0
 
 
