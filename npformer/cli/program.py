@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
         on_rank = f"on rank {rank}, " if rank else ""
         words = f"npformer {options.command}: {on_rank}{_explanation(error, options)}"
         # A file that others wrote may be quoted in it.
-        print("".join(c if c.isprintable() or c == "\n" else "?" for c in words), file=sys.stderr)
+        print("".join(c if c.isprintable() or c in "\n\t" else "?" for c in words), file=sys.stderr)
         return 2
     except RankFailed:  # that rank says why, and its status is that of the whole command
         return 0

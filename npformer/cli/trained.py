@@ -175,7 +175,11 @@ class Trained:
             return Part(lines, columns={roles[0]: lines})
         if not roles or (kind == "unlabelled" and self._holds_lines(file, options)):
             return replace(known, **settings).read(file, labelled=labelled)
-        table = read_table(file, encoding=settings["encoding"])
+        table = read_table(
+            file,
+            encoding=settings["encoding"],
+            fill_short_rows=settings.get("skip_empty", False),
+        )
         for role in roles if labelled else roles[:1]:
             name, column_of_training = getattr(options, role), getattr(task, role, None)
             trained = name is None and column_of_training in table.columns

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from npformer.core.support.shared_change import SharedChange
+from npformer.data.csv_faults import fault_error
 from npformer.data.headings import distinct_names, has_no_heading, position_names
 
 large_fields = SharedChange(lambda: csv.field_size_limit(2**31 - 1), csv.field_size_limit)
@@ -29,8 +30,8 @@ class _Rows(NamedTuple):
     lines: list[int]
 
 
-def read_csv_table(path: Path, text: str) -> CsvTable:
-    """Return the columns of a table."""
+def read_csv_table(path: Path, text: str, *, fill_short_rows: bool = False) -> CsvTable:
+    """Return the columns of a table; with `fill_short_rows`, missing last fields are empty."""
     excel = re.match(r"sep=(.)(?:\r\n?|\n)", text)
     if excel:  # keep only its line break, so that line numbers stay the same
         text = text[excel.end() - 1 :]
@@ -39,7 +40,7 @@ def read_csv_table(path: Path, text: str) -> CsvTable:
         problem = f"{path} {'has no heading' if first_line else 'is empty'}"
         raise ValueError(f"{problem}; expected the names of the columns, and rows")
     delimiter = excel[1] if excel else _delimiter(path, first_line)
-    rows, lines = _rows(path, text, delimiter)
+    rows, lines = _rows(path, text, delimiter, fill_short_rows=fill_short_rows)
     if has_no_heading(path, rows):
         names = position_names(len(rows[0]))
         return CsvTable(dict(zip(names, _columns(rows), strict=True)), lines, has_heading=False)
@@ -65,7 +66,7 @@ def _delimiter(path: Path, heading: str) -> str:
     return max(",;\t|", key=unquoted.count)  # a tie goes to the first: a comma, if none occurs
 
 
-def _rows(path: Path, text: str, delimiter: str) -> _Rows:
+def _rows(path: Path, text: str, delimiter: str, *, fill_short_rows: bool) -> _Rows:
     """Return the rows that are not empty, all of equal length, and the line where each begins."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
@@ -78,12 +79,20 @@ def _rows(path: Path, text: str, delimiter: str) -> _Rows:
                     rows.append(row)
                     lines.append(last_line + 1)
                 last_line = reader.line_num
-    except csv.Error as error:
-        _check_widths(path, text, rows, lines, delimiter)  # an earlier line may be at fault
-        raise _error(path, text, error, last_line + 1, reader.line_num) from None
+    except csv.Error:
+        raise _error(path, text, delimiter) from None
     rows = _drop_empty_last_fields(rows)
-    _check_widths(path, text, rows, lines, delimiter)
+    width = len(rows[0])
+    if fill_short_rows:
+        rows = [row + [""] * (width - len(row)) for row in rows]
+    if any(len(row) != width for row in rows):
+        raise _error(path, text, delimiter)
     return _Rows(rows, lines)
+
+
+def _error(path: Path, text: str, delimiter: str) -> ValueError:
+    with large_fields():
+        return fault_error(path, text, delimiter)
 
 
 def _drop_empty_last_fields(rows: list[list[str]]) -> list[list[str]]:
@@ -98,40 +107,3 @@ def _drop_empty_last_fields(rows: list[list[str]]) -> list[list[str]]:
     positions_with_name = [i for i, word in enumerate(rows[0], start=1) if word.strip()]
     least_width = max(positions_with_name, default=width)
     return [row + [""] * (width - len(row)) if len(row) >= least_width else row for row in rows]
-
-
-def _check_widths(
-    path: Path, text: str, rows: list[list[str]], lines: list[int], delimiter: str
-) -> None:
-    """Raise ValueError for the first row whose number of fields differs from the heading's."""
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != len(rows[0]):
-            advice = f"Put fields that hold a {delimiter!r} or a line break in double quotes"
-            raise ValueError(
-                f"{path}: line {line} has {len(row)} fields and the heading {len(rows[0])}; "
-                f"expected the same number. {_backslash(text, line, line) or advice}"
-            )
-
-
-def _error(path: Path, text: str, error: csv.Error, first: int, last: int) -> ValueError:
-    """Return the error for a row with unpaired quotation marks, from line `first` to `last`."""
-    advice = _backslash(text, first, last)
-    if "unexpected end of data" in str(error):
-        rule = 'A mark that belongs to the text is written twice, "", in a field in quotation marks'
-        return ValueError(
-            f"{path}: a quotation mark that opens in line {first} is never closed; expected one "
-            f"at the end of the field, too. {advice or rule}"
-        )
-    return ValueError(f"{path}: line {last}: {error}{advice and f'. {advice}'}")
-
-
-def _backslash(text: str, first: int, last: int) -> str:
-    r"""Return advice on quotation marks escaped as \" between two lines; "" if none is."""
-    for number, line in enumerate(io.StringIO(text, newline=""), start=1):
-        if first <= number <= last and '\\"' in line:
-            return (
-                f'Line {number} has \\", a quotation mark escaped by a backslash; in CSV it is '
-                'written twice, "". With pandas: '
-                "read_csv(old, escapechar='\\\\').to_csv(new, index=False)"
-            )
-    return ""

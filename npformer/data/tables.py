@@ -157,7 +157,9 @@ def table_format(path: Path) -> str | None:
     return SUFFIXES.get(path.suffix.lower())
 
 
-def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Table:
+def read_table(
+    path: str | os.PathLike[str], *, encoding: str = "utf-8", fill_short_rows: bool = False
+) -> Table:
     """Read a table.
 
     Parameters
@@ -170,12 +172,15 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
         another ending, or "-", may be in fastText's format: its columns are "label" and "text".
     encoding : str
         Of text files. UTF-8 and UTF-16 are also recognized by a byte order mark.
+    fill_short_rows : bool
+        Whether a row of a CSV file that lacks its last fields has empty ones; otherwise it is an
+        error.
 
     Raises
     ------
     FileNotFoundError, ValueError, ImportError
-        The file does not exist; it is empty, broken or in another encoding (the message names the
-        line); or pyarrow is not installed.
+        The file does not exist; it is empty, broken or in another encoding (the message names
+        each line); or pyarrow is not installed.
     """
     path = checks.path("path", path)
     is_stdin = str(path) == "-"
@@ -198,7 +203,7 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     check_is_no_page(str(shown_path), text)
     if format == "json":
         return Table(shown_path, *read_json_table(shown_path, text))
-    return Table(shown_path, *read_csv_table(shown_path, text))
+    return Table(shown_path, *read_csv_table(shown_path, text, fill_short_rows=fill_short_rows))
 
 
 def is_fasttext_file(path: Path) -> bool:

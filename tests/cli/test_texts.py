@@ -188,6 +188,24 @@ def test_rows_without_a_label_can_be_skipped(trained_on_texts, other_table, tmp_
     assert out == prints("evaluate", trained_on_texts, other_table, "--label", "kind")
 
 
+def test_rows_that_end_before_their_label_can_be_skipped(
+    trained_on_texts, other_table, tmp_path, prints
+):
+    (tmp_path / "gap.csv").write_bytes(other_table.read_bytes() + b"a text\n")
+    out = prints(
+        "evaluate", trained_on_texts, tmp_path / "gap.csv", "--label", "kind", "--skip-empty"
+    )
+    assert out == prints("evaluate", trained_on_texts, other_table, "--label", "kind")
+
+
+def test_faults_of_a_table_are_printed_line_by_line(tmp_path, capsys):
+    table = tmp_path / "a.tsv"
+    table.write_text('text\tlabel\n"so "awful" it was"\tbad\nso warm\n')
+    assert run("train", table) == 2
+    words = capsys.readouterr().err
+    assert '\n    "so ""awful"" it was"\tbad\n  line 3 has 1 field and the heading 2' in words
+
+
 def test_other_texts_are_looked_at(trained_on_texts, other_table, tmp_path, prints):
     report = tmp_path / "r.html"
     out = prints("look", trained_on_texts, other_table, "--label", "kind", "--out", report)

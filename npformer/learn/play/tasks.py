@@ -140,7 +140,7 @@ def _columns_of(file: str) -> tuple[list[str], dict[str, Any]]:
     table has none: starting a run says why.
     """
     try:
-        table = read_table(file)
+        table = read_table(file, fill_short_rows=True)
     except (OSError, ValueError):
         return [], {}
     texts = {name: table.texts(name, missing="") for name in table.columns}

@@ -95,7 +95,11 @@ def _kind(file: str, given: Mapping[str, Any]) -> tuple[str, Table | None]:
         return "text", None
     if is_generated(file):
         return "pairs", None
-    table = read_table(file, encoding=given.get("encoding", "utf-8"))
+    table = read_table(
+        file,
+        encoding=given.get("encoding", "utf-8"),
+        fill_short_rows=given.get("skip_empty", False),
+    )
     if _holds_series(table, given):
         return "series", table
     if _holds_pairs(table, given):
@@ -133,7 +137,8 @@ def _table_of_texts(file: str, given: Mapping[str, Any]) -> Table | None:
     """Return the table that texts without labels are in; None for a file with a text a line."""
     encoding = given.get("encoding", "utf-8")
     if (file == "-" and "text" in given) or not has_lines(file, USUAL["text"], encoding):
-        return read_table(file, encoding=encoding)
+        fill_short_rows = given.get("skip_empty", False)
+        return read_table(file, encoding=encoding, fill_short_rows=fill_short_rows)
     for name in ("text", "skip_empty"):
         if given.get(name):
             raise ValueError(

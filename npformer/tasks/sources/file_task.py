@@ -171,7 +171,8 @@ class FileTask:
             return Part(*pairs(file, GENERATED, self.seed))
         if self.kind == "series":
             return self._series(file, labelled)
-        return self.rows_of(read_table(file, encoding=self.encoding), labelled=labelled)
+        table = read_table(file, encoding=self.encoding, fill_short_rows=self.skip_empty)
+        return self.rows_of(table, labelled=labelled)
 
     def rows_of(self, table: Table, *, labelled: bool = True) -> Part:
         """Return the samples of a table, after checking that none is empty."""

@@ -31,6 +31,26 @@ def test_a_word_for_no_label_is_no_class(tmp_path, word):
     assert set(splits["train"].labels) == {"spam", "ham"}
 
 
+@pytest.fixture
+def table_with_a_short_row(tmp_path):
+    """Return a table whose third line has a text alone, without a comma behind it."""
+    file = texts(tmp_path, "ham", "spam")
+    path = tmp_path / "a.csv"
+    path.write_text(path.read_text().replace("text 1,spam", '"text 1"'))
+    return file
+
+
+def test_a_row_that_ends_before_its_label_is_skipped_if_asked(table_with_a_short_row):
+    with pytest.warns(UserWarning, match="1 of 22 rows"):
+        splits, _ = choose_task(table_with_a_short_row, {"skip_empty": True}).parts()
+    assert sum(map(len, splits.values())) == 21
+
+
+def test_a_row_that_ends_before_its_label_leads_to_the_option(table_with_a_short_row):
+    with pytest.raises(ValueError, match=r"line 3 has 1 field .* 'label', .* --skip-empty"):
+        choose_task(table_with_a_short_row, {}).parts()
+
+
 def test_texts_are_not_their_own_labels(tmp_path):
     file = texts(tmp_path, "ham", "eggs")
     task = FileTask(kind="texts", file=file, text="text", label="text")  # as a page makes it
