@@ -189,7 +189,11 @@ def describe_accuracy(accuracy: float, alone: float | None) -> str:
 def thin_out(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return some points of long curves, including all that end an epoch."""
     every = 1 + len(points) // MOST_POINTS
-    return [p for k, p in enumerate(points) if k % every == 0 or p.get("accuracy") is not None]
+    return [
+        p
+        for k, p in enumerate(points)
+        if k % every == 0 or p.get("loss") is None or p.get("accuracy") is not None
+    ]
 
 
 def model_file(model: Any) -> dict[str, Any]:

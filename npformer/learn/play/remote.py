@@ -18,6 +18,7 @@ from npformer.learn.play import questions
 from npformer.learn.play.broken import angles
 from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.task_works import Work
+from npformer.learn.play.training_figures import TrainingFigures
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.inspection.trace import trace
 
@@ -49,6 +50,7 @@ class Remote(Callback):
         self.now: Any = None  # a `Now`, once the training has begun
         self._points: list[dict[str, Any]] = []
         self._groups: list[tuple[str, list[str]]] = []
+        self._training_figures = TrainingFigures(work)
         self._healthy: Any = None  # the model without the run's bug
         self._last = self._last_dead = -np.inf
 
@@ -78,11 +80,13 @@ class Remote(Callback):
         self._serve(state)
 
     def after_epoch(self, state: TrainingState) -> None:
-        """Send the figures of the validation."""
+        """Send the figures of the validation, and those of the training beside them."""
         if (evaluation := state.evaluation) is not None:
             accuracy = None if np.isnan(evaluation.accuracy) else evaluation.accuracy
-            point = {"step": state.step, "epoch": state.epoch, "loss": None, "lr": None}
-            self._points.append(point | {"accuracy": accuracy, "validation_loss": evaluation.loss})
+            point: dict[str, Any] = {"step": state.step, "epoch": state.epoch}
+            point |= {"loss": None, "lr": None}
+            point |= {"accuracy": accuracy, "validation_loss": evaluation.loss}
+            self._points.append(point | self._training_figures.measure(state))
             self._send_points()
 
     def on_end(self, state: TrainingState) -> None:

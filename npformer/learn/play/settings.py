@@ -25,6 +25,9 @@ LIMITS = {"layers": 8, "d_model": 512, "d_ff": 2048, "batch_size": 512, "epochs"
 """The largest values: beyond them a step takes longer than anybody would watch."""
 
 
+MOST_SAMPLES = 10_000_000
+
+
 @dataclass(frozen=True)
 class Settings:
     """What is trained, and how.
@@ -37,6 +40,8 @@ class Settings:
         One for each layer.
     d_model, n_heads, d_ff, batch_size, epochs, seed : int
     lr, dropout : float
+    samples : int, optional
+        Training samples, of one text characters; None for all. Few of them are soon memorized.
     activation : str
     norm : {"post", "pre"}
     file, text_column, label_column : str, optional
@@ -57,6 +62,7 @@ class Settings:
     activation: str = "gelu"
     norm: str = "post"
     seed: int = 0
+    samples: int | None = None
     file: str | None = None
     text_column: str | None = None
     label_column: str | None = None
@@ -80,7 +86,12 @@ class Settings:
             )
         for mixer in mixers:
             checks.choice("a mixer", mixer, MIXERS)
-        limits = {"n_heads": LIMITS["d_model"], **LIMITS, "seed": 2**32 - 1}
+        limits = {
+            "n_heads": LIMITS["d_model"],
+            **LIMITS,
+            "seed": 2**32 - 1,
+            "samples": MOST_SAMPLES,
+        }
         for name in filter(typed.__contains__, limits):
             least = int(name != "seed")
             typed[name] = checks.whole(name, typed[name], at_least=least, at_most=limits[name])

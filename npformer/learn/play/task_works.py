@@ -24,6 +24,18 @@ from npformer.training.fit import fit
 Parts = Mapping[str, Part]
 
 
+def take_evenly(part: Part, n: int | None) -> Part:
+    """Return n samples at equal distances; of one text its first n characters; None: all."""
+    if n is None or n >= len(part):
+        return part
+    if isinstance(part.samples, str):
+        return Part(part.samples[:n])
+    rows = np.linspace(0, len(part) - 1, n).round().astype(int)  # a table may be sorted by label
+    if isinstance(part.samples, np.ndarray):
+        return Part(part.samples[rows], part.labels[rows])
+    return part.rows(rows)
+
+
 class Work(ABC):
     """A model with its data.
 
@@ -44,7 +56,8 @@ class Work(ABC):
     more: ClassVar[dict[str, Any]] = {}  # arguments of `fit`
 
     def __init__(self, settings: Settings, estimator: Any, parts: Parts) -> None:
-        self.settings, self.estimator, self.parts = settings, estimator, parts
+        self.settings, self.estimator = settings, estimator
+        self.parts = {**parts, "train": take_evenly(parts["train"], settings.samples)}
         self.kind: str = TASKS[settings.task]["kind_of_input"]
         self.held_out = parts["validation"].data()
 
@@ -90,6 +103,10 @@ class Work(ABC):
         """Return inputs, targets and masks of some samples, as the model takes them."""
 
     @abstractmethod
+    def training_samples(self, most: int) -> tuple[Any, ...]:
+        """Return some samples of the training part, as `npformer.evaluate` takes them."""
+
+    @abstractmethod
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of a text, its mask, and its tokens as text."""
 
@@ -114,11 +131,12 @@ class ArrayWork(Work):
     def fit(self, options: dict[str, Any]) -> Any:
         """Train on the training part."""
         of, data = self.settings, self.data
+        train = self.parts["train"].data()
         kind = SequenceClassifier if of.bug is None else SequenceClassifierWithBug
         model = RECIPES[of.task].model(data, of.seed, kind=kind, **of.encoder())
         if of.bug is not None:
             put_bug(of.bug, model)
-        return fit(model, data.train, validation=data.validation, seed=of.seed, **options)
+        return fit(model, train, validation=data.validation, seed=of.seed, **options)
 
     def healthy(self) -> SequenceClassifier:
         """Return the model without its bug."""
@@ -137,6 +155,10 @@ class ArrayWork(Work):
         """Return samples of the validation part."""
         x, y = self.held_out
         return x[rows], y[rows], None
+
+    def training_samples(self, most: int) -> tuple[Any, ...]:
+        """Return some sequences of the training part with their labels."""
+        return take_evenly(self.parts["train"], most).data()
 
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return ids that are written as numbers."""
@@ -167,6 +189,14 @@ class TextsWork(Work):
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return texts as ids, with their mask."""
         texts, labels = (part[rows] for part in self.held_out)
+        return self._in_arrays(texts, labels)
+
+    def training_samples(self, most: int) -> tuple[Any, ...]:
+        """Return some texts of the training part as ids, with their labels and mask."""
+        return self._in_arrays(*take_evenly(self.parts["train"], most).data())
+
+    def _in_arrays(self, texts: Any, labels: Any) -> tuple[Any, np.ndarray, Any]:
+        """Return texts as ids, the numbers of their labels, and the mask."""
         x, mask = self.estimator.arrays(texts)
         return x, self.estimator.names.numbers(labels), mask
 
@@ -200,6 +230,13 @@ class BookWork(Work):
         x, y = self._windows
         return x[rows], y[rows], None
 
+    def training_samples(self, most: int) -> tuple[Any, ...]:
+        """Return some windows of the beginning of the training text."""
+        length = self.estimator.model.config.max_len
+        ids = self.estimator.ids("text", self.parts["train"].samples[: most * length])
+        x, y = windows(ids, length)
+        return x[:most], y[:most]
+
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of the end of a text, as many as the model reads."""
         ids = self.estimator.ids("text", text)[-self.estimator.model.config.max_len :]
@@ -219,6 +256,10 @@ class PairsWork(Work):
         """Return both sides as ids: inputs and targets, as the model arranges them."""
         x, y = self.estimator.arrays(*(part[rows] for part in self.held_out))
         return self.estimator.model.arrange(x, y, None, None)[:3]  # type: ignore[no-any-return]
+
+    def training_samples(self, most: int) -> tuple[Any, ...]:
+        """Return some pairs of the training part as ids."""
+        return self.estimator.arrays(*take_evenly(self.parts["train"], most).data())  # type: ignore[no-any-return]
 
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of a source."""

@@ -29,6 +29,16 @@ def test_a_run_sends_a_point_for_each_step(client):
     assert all(len(p["norms"]) == len(run["layers"]) for p in with_norms)
 
 
+def test_the_figures_of_the_training_stand_beside_those_of_the_validation(client):
+    client.begin(epochs=2, samples=50)
+    client.wait_for("finished")
+    points = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
+    last = [p for p in points if p["loss"] is None][-1]
+    assert last["epoch"] == 2
+    assert last["train_loss"] > 0.0
+    assert last["train_accuracy"] * 50 == pytest.approx(round(last["train_accuracy"] * 50))
+
+
 def test_a_run_ends_as_a_training_without_a_page(client, live):
     client.begin(epochs=2, dropout=0.1)
     client.wait_for("finished")
@@ -119,6 +129,7 @@ def test_questions_change_nothing(client, live):
         ({"epochs": None}, "epochs is None; expected a whole number"),
         ({"mixers": None, "activation": None}, "mixers is None; expected a list of 1 to 8 names"),
         ({"dropout": 1.5}, "dropout is 1.5"),
+        ({"samples": 0}, "samples is 0; expected a whole number of at least 1"),
         ({"speed": 3}, "a setting is 'speed'; expected one of 'task'"),
         ({"bug": "none"}, "bug is 'none'; expected one of"),
         ({"task": "file", "file": "/nowhere.csv"}, "/nowhere.csv"),

@@ -1,6 +1,7 @@
 // "Break it": a bug of the museum in one model, beside the same model without it.
 
 import { post } from "./api.js";
+import { angleLabel } from "./axes.js";
 import { begin } from "./begin.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, number } from "./dom.js";
@@ -15,7 +16,7 @@ export function breakView(root) {
   const plots = curves();
   const turned = lineChart("Angle between the right gradient and the wrong one, in each layer",
     "Both with the same weights, samples and dropout. 0° is right; beyond 90° a step goes uphill. A bug that the curves hide is seen here.",
-    { low: 0, high: 0.02, empty: "appears after a few steps", format: (x) => `${number(x, 3)}°` });
+    { floor: [0, 0.02], empty: "appears after a few steps", format: (x) => `${number(x, 3)}°`, axis: angleLabel });
   const found = el("p", { id: "angles", role: "status" });
   const words = el("p", { class: "about" });
   let bug = null;

@@ -1,10 +1,11 @@
-// Small line charts on a canvas.
+// Small line charts on a canvas, with steps and epochs below.
 
-import { el, fill, number } from "./dom.js";
+import { SCALES, labels, plainLabel, range, wholeTicks } from "./axes.js";
+import { choice, el, fill, number } from "./dom.js";
 
-const HEIGHT = 150;
-const LEFT = 46;
-const BELOW = 18;
+const LEFT = 50;
+const RIGHT = 14;
+const TOP = 10;
 
 // Colours of the style sheet, as numbers that a canvas understands.
 export function css(name) {
@@ -34,103 +35,179 @@ export function surface(canvas, height) {
   return [pen, width];
 }
 
-function ticks(low, high, log) {
-  if (log) {
-    const [from, to] = [Math.ceil(Math.log10(low)), Math.floor(Math.log10(high))];
-    const step = Math.max(1, Math.ceil((to - from) / 4));
-    const found = [];
-    for (let k = from; k <= to; k += step) found.push(10 ** k);
-    if (found.length > 1) return found;
-    const within = [1, 2, 5, 10, 20, 50].map((factor) => factor * 10 ** Math.floor(Math.log10(low))).filter((x) => x >= low && x <= high);
-    return within.length ? within : [low, high];
-  }
-  const raw = (high - low) / 4;
-  const unit = 10 ** Math.floor(Math.log10(raw));
-  const step = unit * [1, 2, 5, 10].find((factor) => factor * unit >= raw);
-  const found = [];
-  for (let k = Math.ceil(low / step); k * step <= high * (1 + 1e-9); k++) found.push(k * step);
-  return found;
-}
-
-// series: {name, colour, points: [[x, y]...], faint}. Options: log, low, high, format, unit.
+// series: {name, colour, points: [[step, y]...], faint, dash, mark}; a mark is a point with a ring.
+// Options: scales (names; the first is the usual one), prefer (of the lines shown, a scale), format, axis, empty, height, floor.
 export function lineChart(title, about, options = {}) {
-  const canvas = el("canvas", { class: "chart", role: "img" });
+  const scales = options.scales ?? ["even"];
+  const height = options.height ?? 170;
+  const canvas = el("canvas", { class: "chart", role: "application", "aria-roledescription": "chart", tabindex: "0", style: `height:${height}px` });
   const legend = el("ul", { class: "legend" });
+  const spoken = el("output", { class: "hidden-words" });
+  const axis = scales.length > 1 ? choice(scales.map((name) => [name, SCALES[name].words]), scales[0], { "aria-label": `axis of ${title}`, class: "axis", onchange: () => ((preferred = false), draw()) }) : null;
   const node = el("figure", { class: "card plot" },
-    el("figcaption", {}, el("b", {}, title), el("small", {}, about)), canvas, legend);
+    el("figcaption", {}, el("b", {}, title), axis, el("small", {}, about)), canvas, legend, spoken);
   const format = options.format ?? ((x) => number(x, 3));
-  const onAxis = options.axis ?? format;
+  const off = new Set(); // names of lines that a click on the legend hides
+  let preferred = Boolean(options.prefer); // whether the chart chooses its axis
   let shown = [];
-  let at = null; // the step under the pointer
+  let legendOf = null; // the names that the legend was made for
+  let view = {}; // from: the first step shown; perEpoch: steps of an epoch, if it is known
+  let at = null; // the step under the pointer, or that the arrow keys came to
+  let place = null; // how steps and values become pixels
 
-  function draw(series) {
+  const within = ({ name, points }) => off.has(name) ? [] : points.filter(([x, y]) => x >= (view.from ?? 0) && Number.isFinite(y) && place.scale.has(y));
+  const lines = () => shown.filter((each) => !each.faint && each.points.length);
+
+  function draw(series, how) {
     shown = series ?? shown;
-    const [pen, width] = surface(canvas, HEIGHT);
-    const all = shown.flatMap((each) => each.points).filter(([, y]) => Number.isFinite(y) && (!options.log || y > 0));
+    view = how ?? view;
+    if (preferred) axis.value = options.prefer(shown.filter(({ name, points }) => points.length && !off.has(name)));
+    const [pen, width] = surface(canvas, height);
+    place = { scale: SCALES[axis?.value ?? scales[0]], width };
+    const all = shown.flatMap(within);
     pen.fillStyle = css("var(--soft)");
+    drawLegend();
     if (!all.length) {
-      pen.fillText(options.empty ?? "nothing yet", 4, HEIGHT / 2);
-      fill(legend);
+      const why = off.size ? "every line is hidden: choose one below" : options.empty ?? "nothing yet";
+      pen.fillText(why, 4, height / 2);
+      canvas.setAttribute("aria-label", `${title}: ${why}`);
       return;
     }
-    let [low, high, most] = [options.low ?? Infinity, options.high ?? -Infinity, 1];
-    for (const [x, y] of all) {
-      if (options.low === undefined || y < low) low = Math.min(low, y);
-      if (y > high) high = y;
-      if (x > most) most = x;
-    }
-    if (low === high) [low, high] = options.log ? [low / 2, high * 2] : [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
-    const up = options.log ? Math.log10 : (y) => y;
-    const toX = (x) => LEFT + (x / most) * (width - LEFT - 6);
-    const toY = (y) => 6 + (1 - (up(y) - up(low)) / (up(high) - up(low))) * (HEIGHT - BELOW - 8);
+    measure(all, view.perEpoch ? 34 : 20);
+    drawAxes(pen);
+    for (const each of shown) drawLine(pen, each);
+    drawCursor(pen);
+  }
+
+  function measure(all, below) {
+    const { scale, width } = place;
+    const xs = all.map(([x]) => x);
+    const values = all.map(([, y]) => y);
+    if (options.floor !== undefined) values.push(...options.floor);
+    const [first, last] = [view.from ?? Math.min(0, ...xs), Math.max(1, ...xs)];
+    const [low, high] = range(values, scale);
+    const bottom = height - below;
+    Object.assign(place, {
+      first, last, bottom, ticks: scale.ticks(scale.down(low), scale.down(high)),
+      toX: (x) => LEFT + ((x - first) / (last - first || 1)) * (width - LEFT - RIGHT),
+      toStep: (pixel) => first + ((pixel - LEFT) / (width - LEFT - RIGHT)) * (last - first),
+      toY: (y) => TOP + (1 - (scale.up(y) - low) / (high - low)) * (bottom - TOP),
+    });
+  }
+
+  function drawAxes(pen) {
+    const { toX, toY, first, last, bottom, width } = place;
     pen.lineWidth = 1;
+    pen.strokeStyle = css("var(--line)");
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    for (const tick of ticks(low, high, options.log)) {
-      pen.strokeStyle = css("var(--line)");
-      pen.beginPath();
-      pen.moveTo(LEFT, toY(tick));
-      pen.lineTo(width - 6, toY(tick));
-      pen.stroke();
-      pen.fillText(onAxis(tick), LEFT - 6, toY(tick));
+    const ticks = [];
+    for (const tick of [...place.ticks].reverse()) { // the greatest first; none upon another
+      const y = toY(tick);
+      if (y >= TOP - 1 && y <= bottom + 1 && (!ticks.length || y - toY(ticks.at(-1)) >= 13)) ticks.push(tick);
     }
-    pen.textBaseline = "alphabetic";
-    pen.fillText(`step ${at ?? most}`, at === null ? width - 6 : Math.min(Math.max(toX(at) + 20, 90), width - 6), HEIGHT - 3);
-    for (const each of shown) {
-      pen.strokeStyle = css(each.colour);
-      pen.globalAlpha = each.faint ? 0.25 : 1;
-      pen.lineWidth = each.faint ? 1 : 1.8;
+    const texts = labels(ticks, options.axis ?? plainLabel);
+    ticks.forEach((tick, k) => {
+      stroke(pen, [[LEFT, toY(tick)], [width - RIGHT, toY(tick)]]);
+      pen.fillText(texts[k], LEFT - 6, toY(tick));
+    });
+    stroke(pen, [[LEFT, bottom], [width - RIGHT, bottom]]);
+    pen.textAlign = "center";
+    const most = Math.max(2, Math.floor((width - LEFT) / 70));
+    const row = (name, marks, toPixel, y) => {
+      for (const mark of marks) {
+        pen.fillText(String(mark), toPixel(mark), y);
+        stroke(pen, [[toPixel(mark), bottom], [toPixel(mark), bottom + 3]]);
+      }
+      pen.textAlign = "right";
+      pen.fillText(name, LEFT - 12, y);
+      pen.textAlign = "center";
+    };
+    row("step", wholeTicks(first, last, most), toX, bottom + 11);
+    const { perEpoch } = view;
+    if (perEpoch) row("epoch", wholeTicks(Math.ceil(first / perEpoch), Math.floor(last / perEpoch), most), (epoch) => toX(epoch * perEpoch), bottom + 25);
+  }
+
+  function drawLine(pen, each) {
+    const { toX, toY } = place;
+    const points = within(each).map(([x, y]) => [toX(x), toY(y)]);
+    pen.strokeStyle = pen.fillStyle = css(each.colour);
+    pen.globalAlpha = each.faint ? 0.25 : 1;
+    pen.lineWidth = each.faint ? 1 : 1.8;
+    pen.setLineDash(each.dash ?? []);
+    pen.lineJoin = "round";
+    stroke(pen, points);
+    pen.setLineDash([]);
+    if (points.length === 1) pen.fillRect(points[0][0] - 2, points[0][1] - 2, 4, 4);
+    if (each.mark && each.mark[0] >= place.first) {
       pen.beginPath();
-      for (const [x, y] of each.points) if (Number.isFinite(y) && (!options.log || y > 0)) pen.lineTo(toX(x), toY(y));
+      pen.arc(toX(each.mark[0]), toY(each.mark[1]), 5, 0, 7);
       pen.stroke();
-      if (each.points.length === 1) pen.strokeRect(toX(each.points[0][0]) - 1, toY(each.points[0][1]) - 1, 2, 2);
     }
     pen.globalAlpha = 1;
-    if (at !== null) {
-      pen.strokeStyle = css("var(--soft)");
-      pen.lineWidth = 1;
-      pen.beginPath();
-      pen.moveTo(toX(at), 4);
-      pen.lineTo(toX(at), HEIGHT - BELOW);
-      pen.stroke();
-    }
-    const items = shown.filter((each) => !each.faint && each.points.length).map((each) => {
-      const value = format(nearest(each.points, at ?? Infinity)[1]);
-      return el("li", {}, el("i", { style: `background:${each.colour}` }), `${each.name} `, el("b", {}, value));
-    });
-    fill(legend, ...items);
-    canvas.setAttribute("aria-label", `${title}: ${items.map((item) => item.textContent).join(", ")}`);
-    canvas.onpointermove = (event) => {
-      const x = ((event.offsetX - LEFT) / (width - LEFT - 6)) * most;
-      at = x < 0 ? null : Math.round(nearest(shown[0].points, x)?.[0] ?? x);
-      draw();
-    };
-    canvas.onpointerleave = () => {
-      at = null;
-      draw();
-    };
   }
+
+  function drawCursor(pen) {
+    if (at === null) return;
+    pen.strokeStyle = css("var(--text)");
+    pen.lineWidth = 1;
+    stroke(pen, [[place.toX(at), TOP - 4], [place.toX(at), place.bottom]]);
+  }
+
+  const words = (each) => [`${each.name} `, format(nearest(each.points, at ?? Infinity)[1])];
+
+  // A button for each line, which hides it and shows it again; made once, so that focus is not lost.
+  function drawLegend() {
+    const names = lines().map((each) => each.name + each.colour + Boolean(each.dash)).join();
+    if (names !== legendOf) fill(legend, el("li"), lines().map(legendItem));
+    legendOf = names;
+    legend.firstChild.textContent = at === null ? "" : stepWords(at);
+    lines().forEach((each, k) => {
+      const toggle = legend.children[k + 1].firstChild;
+      toggle.ariaPressed = String(!off.has(each.name));
+      toggle.lastChild.textContent = words(each)[1];
+    });
+    canvas.setAttribute("aria-label", `${title}, at the end: ${lines().map((each) => words(each).join("")).join(", ")}. Arrow keys go from step to step.`);
+  }
+
+  const legendItem = ({ name, colour, dash }) => el("li", {}, el("button", {
+    type: "button", title: "show or hide this line", onclick: () => (off.delete(name) || off.add(name), draw()),
+  }, el("i", { class: dash ? "dashed" : "", style: `--line-colour:${colour}` }), `${name} `, el("b")));
+
+  const stepWords = (step) => `step ${step}${view.perEpoch ? `, epoch ${number(step / view.perEpoch, 3)}` : ""}: `;
+
+  function look(step) {
+    at = step;
+    draw();
+  }
+  // The steps of the longest line: arrow keys go along it.
+  const longest = () => lines().map(within).reduce((most, points) => (points.length > most.length ? points : most), []);
+
+  canvas.addEventListener("pointermove", (event) => {
+    const points = longest();
+    if (points.length) look(event.offsetX < LEFT ? null : nearest(points, place.toStep(event.offsetX))[0]);
+  });
+  canvas.addEventListener("pointerleave", () => look(null));
+  canvas.addEventListener("blur", () => look(null));
+  canvas.addEventListener("keydown", (event) => {
+    const steps = longest().map(([x]) => x);
+    if (!steps.length) return;
+    const here = at === null ? steps.length : steps.findIndex((step) => step >= at);
+    const to = { ArrowLeft: here - 1, ArrowRight: here + 1, PageUp: here - 10, PageDown: here + 10, Home: 0, End: steps.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    look(steps[Math.min(Math.max(to, 0), steps.length - 1)]);
+    spoken.textContent = stepWords(at) + lines().map((each) => words(each).join("")).join(", ");
+  });
+  canvas.again = () => draw();
   return { node, draw };
+}
+
+function stroke(pen, points) {
+  pen.beginPath();
+  for (const [x, y] of points) pen.lineTo(x, y);
+  pen.stroke();
 }
 
 function nearest(points, x) {
@@ -146,55 +223,4 @@ export function smoothed(points, share = 0.08) {
     mean = mean === null || !Number.isFinite(mean) ? y : mean + share * (y - mean);
     return [x, mean];
   });
-}
-
-// The V: error of central differences over the size of their step, both axes in powers of ten.
-export function plotV(canvas, differences, chosen, exact) {
-  canvas.again = () => plotV(canvas, differences, chosen, exact);
-  const height = 220;
-  const [pen, width] = surface(canvas, height);
-  const floor = 1e-17;
-  const points = differences.map(({ h, error }) => [Math.log10(h), Math.log10(Math.max(Math.abs(error), floor))]);
-  if (exact !== null) points.push([null, Math.log10(Math.max(Math.abs(exact), floor))]);
-  const ys = points.map(([, y]) => y).filter(Number.isFinite);
-  const xs = points.map(([x]) => x).filter((x) => x !== null);
-  const [left, right] = [Math.min(...xs), Math.max(...xs)];
-  const [low, high] = [Math.floor(Math.min(...ys)), Math.ceil(Math.max(...ys) + 0.01)];
-  const toX = (x) => 52 + ((x - left) / (right - left)) * (width - 66);
-  const toY = (y) => 10 + ((high - y) / (high - low)) * (height - 46);
-  const power = (k) => `1e${k}`.replace("-", "−");
-  pen.fillStyle = css("var(--soft)");
-  pen.strokeStyle = css("var(--line)");
-  const every = (span) => Math.max(1, Math.ceil(span / 6));
-  pen.textAlign = "right";
-  for (let k = low; k <= high; k += every(high - low)) {
-    pen.strokeRect(52, toY(k), width - 66, 0);
-    pen.fillText(power(k), 46, toY(k) + 4);
-  }
-  pen.textAlign = "center";
-  for (let k = Math.ceil(left); k <= right; k += 2) pen.fillText(power(k), toX(k), height - 20);
-  pen.fillText("size h of the step", 52 + (width - 66) / 2, height - 4);
-  pen.strokeStyle = css("var(--run-0)");
-  pen.lineWidth = 2;
-  pen.beginPath();
-  for (const [x, y] of points) if (x !== null && Number.isFinite(y)) pen.lineTo(toX(x), toY(y));
-  pen.stroke();
-  if (exact !== null) {
-    pen.strokeStyle = css("var(--run-2)");
-    pen.setLineDash([5, 4]);
-    const y = toY(points[points.length - 1][1]);
-    pen.beginPath();
-    pen.moveTo(52, y);
-    pen.lineTo(width - 14, y);
-    pen.stroke();
-    pen.setLineDash([]);
-    pen.fillStyle = css("var(--run-2)");
-    pen.textAlign = "right";
-    pen.fillText("complex step", width - 16, y - 5);
-  }
-  const [x, y] = points[chosen];
-  pen.fillStyle = css("var(--run-1)");
-  pen.beginPath();
-  pen.arc(toX(x), toY(y), 5, 0, 7);
-  pen.fill();
 }

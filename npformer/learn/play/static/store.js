@@ -29,7 +29,7 @@ const MOST = 1600;
 function thin_out(points) {
   if (points.length < MOST) return points;
   const late = points.length - MOST / 4;
-  return points.filter((point, k) => k % 2 || k >= late || point.accuracy !== null);
+  return points.filter((point, k) => k % 2 || k >= late || point.loss === null);
 }
 
 export const nameOfRun = (run) => {
@@ -46,10 +46,18 @@ export const colour = (k) => `var(--run-${k % 4})`;
 export const colourOfRun = (run) => colour(store.runs.indexOf(run));
 // Points come more often than news of the run itself.
 export const stepOf = (run) => Math.max(run.step, store.points[run.run]?.at(-1)?.step ?? 0);
-// Steps in all; 0 while nobody knows. Of a run from an earlier time its last whole epoch tells.
-export const endOf = (run) => {
-  const whole = store.points[run.run]?.findLast((point) => point.loss === null && point.epoch);
-  return run.epochs * (run.n_steps || (whole ? whole.step / whole.epoch : 0));
+// Steps of an epoch; 0 while nobody knows. Of a run from an earlier time its last whole epoch tells.
+export const perEpoch = (run) => {
+  const whole = store.points[run.run]?.findLast((point) => point.epoch && (run.by_epoch || point.loss === null));
+  return run.n_steps || (whole ? whole.step / whole.epoch : 0);
+};
+// Steps in all.
+export const endOf = (run) => run.epochs * perEpoch(run);
+// The layers whose figures a point has; those of a run from an earlier time have numbers.
+export const layersOf = (run, figures) => {
+  if (run.layers?.length) return run.layers;
+  const n = store.points[run.run]?.findLast((point) => point[figures])?.[figures].length ?? 0;
+  return Array.from({ length: n }, (_, k) => `part ${k + 1} of ${n}`);
 };
 // What a view of a run was made for; null while there is no model to inspect.
 export const keyOf = (run) => (run && !["starting", "stored"].includes(run.state) ? run.run + JSON.stringify(run.settings) : null);

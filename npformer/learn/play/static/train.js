@@ -4,6 +4,7 @@ import { post } from "./api.js";
 import { begin, unfinished } from "./begin.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, percent, tell } from "./dom.js";
+import { fitting } from "./fitting.js";
 import { colour, endOf, nameOfRun, stepOf, store, trains } from "./store.js";
 
 const NUMBERS = [
@@ -13,11 +14,13 @@ const NUMBERS = [
   ["batch_size", "Batch", "samples in one step"],
   ["epochs", "Epochs", "passes through the data"],
   ["dropout", "Dropout", "share of numbers set to 0 while training"],
+  ["samples", "Training samples", "(of a text: characters) to learn from; empty: all. Few are soon memorized"],
   ["seed", "Seed", "of the weights and of the order of the data: the same for all runs"],
 ];
 const MOST_RUNS = 4;
 const STARTERS = [
   ["digits", ["attention"], "Read handwritten digits", "One small model. Then draw a digit of your own under “Try it”."],
+  ["sentences", ["attention"], "Draw overfitting", "200 sentences, 40 epochs, no dropout: within a minute the training loss comes near 0, and the validation loss turns up.", { samples: 200, epochs: 40, dropout: 0, batch_size: 16 }],
   ["digits", ["attention", "fourier", "dense_synthesizer"], "Three ways to mix", "Attention, a Fourier transform and a synthesizer side by side, on the same digits."],
   ["text", ["attention"], "Learn to write", "A language model reads plays, letter by letter, and continues them."],
   ["reverse", ["attention"], "Reverse sequences", "An encoder and a decoder. Its cross-attention learns a diagonal."],
@@ -33,6 +36,7 @@ export function trainView(root) {
   const about = el("p", { class: "about" });
   const rows = el("div", { class: "rows" });
   const fate = el("small", { id: "fate" });
+  const examples = el("details", { id: "examples" }, el("summary", {}, "Or begin with an example"));
   let settings = null;
   let runs = []; // {mixers, lr}: what differs
   let parts = []; // of the controls: for all runs, then for each
@@ -49,7 +53,7 @@ export function trainView(root) {
       el("p", { class: "about" }, "Each run has the same data in the same order and starts from the same seed. What differs is how its layers mix tokens, and its learning rate."),
       rows, el("details", {}, el("summary", {}, "What these mixers do"),
         el("dl", { class: "mixers" }, store.choices.mixers.map(({ name, about }) => [el("dt", {}, name), el("dd", {}, about)]))), more,
-      el("p", { class: "line" }, button("Start", startRuns, { class: "main", id: "start" }), fate));
+      el("p", { class: "line" }, button("Start", startRuns, { class: "main", id: "start" }), fate), examples);
     form.addEventListener("submit", (event) => event.preventDefault());
     if (store.choices.first) task.value = store.choices.first; // the file that the page was opened with
     choose(task.value);
@@ -58,14 +62,14 @@ export function trainView(root) {
   }
 
   const taskOf = (name) => store.choices.tasks.find((each) => each.name === name);
-  function choose(name) {
+  function choose(name, changes = {}) {
     const task = taskOf(name);
     about.textContent = task.about;
-    settings = { ...task.defaults };
+    settings = { ...task.defaults, ...changes };
     runs = [{ mixers: [...settings.mixers], lr: settings.lr }];
     const inputs = NUMBERS.map(([key, label, hint]) => field(label, el("input", {
       type: "number", name: key, min: 0, step: key === "dropout" ? 0.05 : 1, value: settings[key],
-      oninput: (event) => (settings[key] = event.target.valueAsNumber),
+      placeholder: key === "samples" ? "all" : null, oninput: (event) => (settings[key] = event.target.valueAsNumber), // empty: NaN, which is sent as null
     }), hint));
     const activation = choice(["gelu", "relu"], settings.activation, { name: "activation", onchange: (event) => (settings.activation = event.target.value) });
     const files = ["file", "text_column", "label_column"].filter(() => ["file", "text"].includes(name)).map((key) => field(
@@ -133,10 +137,10 @@ export function trainView(root) {
     if (innerWidth < 900) controls.scrollIntoView({ behavior: "smooth" });
   }
 
-  function starter([task, mixers, title, about]) {
+  function starter([task, mixers, title, about, changes]) {
     return button([title, el("small", {}, about)], async () => {
       form.querySelector("#task").value = task;
-      choose(task);
+      choose(task, changes);
       const { lr, mixers: usual } = taskOf(task).defaults;
       runs = mixers.map((mixer) => ({ mixers: usual.map(() => mixer), lr }));
       listRuns();
@@ -148,13 +152,15 @@ export function trainView(root) {
 
   // Buttons and cards are made once for a set of runs, so that focus and clicks are not lost.
   function make() {
+    const starters = el("div", { class: "starters" }, STARTERS.filter(([task]) => taskOf(task)).map(starter));
+    examples.hidden = !store.runs.length;
+    if (!examples.hidden) fill(examples, examples.firstChild, starters);
     if (!store.runs.length) {
-      fill(controls, el("p", { class: "empty" }, "Nothing is running yet. Choose a task and press Start: the curves appear here. Or begin with one of these:"),
-        el("div", { class: "starters" }, STARTERS.filter(([task]) => taskOf(task)).map(starter)));
+      fill(controls, el("p", { class: "empty" }, "Nothing is running yet. Choose a task and press Start: the curves appear here. Or begin with one of these:"), starters);
       return fill(cards);
     }
     parts = [controller("all"), ...store.runs.map((run) => controller(run.run))];
-    fill(controls, parts[0].buttons);
+    fill(controls, parts[0].buttons, el("small", {}, "“Stop” writes a checkpoint, and “Go on” goes on from there."));
     parts.slice(1).forEach((part, k) => Object.assign(part, card(store.runs[k], k, part.buttons)));
     fill(cards, parts.slice(1).map((part) => part.node));
   }
@@ -183,8 +189,10 @@ export function trainView(root) {
     const words = el("p", { class: "state" });
     const bar = el("progress", { "aria-label": "share of the steps" });
     const result = el("p", { class: "state" });
+    const fit = el("p", { class: "state fitting", role: "status" });
     const error = el("p", { class: "wrong" });
     const controller = parts[k + 1].update;
+    let told = false;
     const update = () => {
       controller();
       const run = store.runs[k];
@@ -199,11 +207,16 @@ export function trainView(root) {
       fill(result, size, size && best ? " · " : null,
         best ? ["validation accuracy ", el("b", { class: "accuracy" }, percent(best.accuracy)), run.held_out ? ` of ${run.held_out} samples` : null] : null,
         best && typeof run.alone === "number" ? ["; always the most frequent label: ", el("b", {}, percent(run.alone))] : null);
+      const found = fitting(points);
+      if (found && fit.textContent !== found.words) fit.textContent = found.words;
+      fit.classList.toggle("over", Boolean(found?.over));
+      fit.setAttribute("aria-live", found?.over && !told ? "polite" : "off"); // said once, and not after each epoch
+      told = Boolean(found?.over);
       error.textContent = run.error ?? "";
     };
     const node = el("article", { class: "card", "data-run": first.run },
       el("h3", {}, el("i", { class: "dot", style: `background:${colour(k)}` }), nameOfRun(first)),
-      words, bar, result, error, store.runs.length > 1 ? el("p", { class: "line" }, buttons) : null);
+      words, bar, result, fit, error, store.runs.length > 1 ? el("p", { class: "line" }, buttons) : null);
     return { node, update };
   }
 

@@ -1,8 +1,8 @@
 // One weight: its gradient in three ways, and the step that Adam would make with it.
 
 import { ask } from "./api.js";
-import { plotV } from "./charts.js";
 import { el, fill, latest, number } from "./dom.js";
+import { plotV } from "./vshape.js";
 
 export function weightPanel(run, name, shape, index, sample, at) {
   const output = el("div", { "aria-live": "polite" });

@@ -94,7 +94,10 @@ def test_a_sample_has_the_probabilities_of_the_package(digits, opened):
 def test_the_page_shows_what_the_run_was(digits, opened):
     tab = opened(digits / "page.html")
     assert tab.locator("#curves .plot:visible").count() == 3
-    assert "Validation accuracy" in tab.locator("#curves").inner_text()
+    losses, accuracies = tab.locator("#curves .plots.large .legend").all_inner_texts()
+    assert "training" in losses
+    assert "validation" in losses
+    assert "validation" in accuracies
     words = tab.locator("#settings").inner_text()
     assert "attention, attention" in words
     assert "label smoothing" in words
