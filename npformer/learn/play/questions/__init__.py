@@ -12,13 +12,24 @@ from typing import Any
 from npformer.core import checks
 from npformer.learn.play.played import export
 from npformer.learn.play.questions.reading import digit, edit, sentence
-from npformer.learn.play.questions.step import samples, step
+from npformer.learn.play.questions.step import predictions, samples, step
 from npformer.learn.play.questions.weight import weight
 from npformer.learn.play.questions.writing import translate, write
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
     each.__name__: each
-    for each in (samples, step, weight, digit, sentence, edit, write, translate, export)
+    for each in (
+        samples,
+        predictions,
+        step,
+        weight,
+        digit,
+        sentence,
+        edit,
+        write,
+        translate,
+        export,
+    )
 }
 
 

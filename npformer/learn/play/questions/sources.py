@@ -36,6 +36,17 @@ def lines_of(kind: Any, way: str) -> tuple[str, str, str]:
     return function.__name__, source_of([function]), place_of(function)
 
 
+def summary_of(function: Any) -> str:
+    """Return the formula with which a function's docstring begins; "" if it begins otherwise."""
+    first_line = (inspect.getdoc(function) or "").partition("\n")[0]
+    return first_line if "=" in first_line else ""
+
+
+def summary_of_layer(kind: Any, way: str) -> str:
+    """Return the same of the function that `lines_of` shows."""
+    return summary_of(inspect.unwrap(_function(kind, way)))
+
+
 def place_of(thing: Any) -> str:
     """Return the path of the file that defines a function or a class."""
     root = Path(npformer.__file__).parent.parent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from npformer.learn.play.broken import is_wrong
 from npformer.learn.play.model_answers import CANDIDATES, answer_probabilities, sample_to_show
 from npformer.learn.play.questions.diagram import Node, nodes_of
 from npformer.learn.play.questions.formulas import WORDS, letter_of, words_of
-from npformer.learn.play.questions.sources import lines_of, place_of
+from npformer.learn.play.questions.sources import lines_of, place_of, summary_of, summary_of_layer
 from npformer.learn.play.state import Now
 from npformer.learn.play.tensors import tensor
 from npformer.models import EncoderBlock
@@ -45,6 +46,29 @@ def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
     rows = range(start, start + min(n, total))
     shown_samples = [shown(i % total) for i in rows]
     return {"total": total, "wrong": _first_wrong(now), "samples": shown_samples}
+
+
+def predictions(now: Now, samples: Sequence[int], at: int | None = None) -> dict[str, Any]:
+    """Return the answer that the model gives for each sample, with the weights after step `at`.
+
+    Of a sequence of answers it is the last one; of a model that writes there is none, and None.
+    """
+    checks.instance("samples", samples, list)
+    if len(samples) > MOST_SAMPLES:
+        raise ValueError(
+            f"samples has {len(samples)} numbers; expected {MOST_SAMPLES} at most. Ask twice"
+        )
+    rows = [one_of(now, sample) for sample in samples]
+    model = now.plain_at(at)
+    if not isinstance(model, SequenceClassifier):
+        return {"predictions": [None for _ in rows]}
+    names = now.work.names
+
+    def answer(row: slice) -> str:
+        inputs, _, masks = now.work.sample(row)
+        return names.answer(int(np.ravel(model.predict(inputs, masks))[-1]))
+
+    return {"predictions": [answer(row) for row in rows]}
 
 
 def _first_wrong(now: Now) -> int | None:
@@ -135,14 +159,16 @@ def _box(k: int, node: Node, way: str, now: Now) -> dict[str, Any]:
         description, *formulas, name = WORDS["inside"][node.kind]
         title, pair = node.kind, _function(name, back)
         lines = pair.__name__, source_of([pair]), place_of(pair)
+        summary = summary_of(pair)
     else:
         title, description, *formulas = words_of(node.call.name, layer)
         kind: Any = type(layer)
         lines = lines_of(kind, way)
+        summary = summary_of_layer(kind, way)
     formula, (name, code, source) = formulas[back], lines
     if is_wrong(bug, layer) and node.kind != "+":  # its own lines, not the right ones
         wrong = BUGS[str(bug)]
-        formula, name, code = wrong.title, wrong.name, wrong.code
+        formula, name, code, summary = wrong.title, wrong.name, wrong.code, ""
         source = place_of(wrong.wrong)
     box = {"node": k, "layer": node.call.name, "title": f"d{' ' * (len(title) > 1)}{title}"}
     box |= {} if back else {"title": title}
@@ -150,6 +176,7 @@ def _box(k: int, node: Node, way: str, now: Now) -> dict[str, Any]:
         "about": description,
         "formula": formula,
         "function": name,
+        "summary": summary,
         "lines": code,
         "source": source,
     }

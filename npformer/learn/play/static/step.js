@@ -2,7 +2,9 @@
 
 import { ask } from "./api.js";
 import { bars, button, el, fill, latest, number, tell, visible } from "./dom.js";
-import { keyOf, spoken, store, trains } from "./store.js";
+import { sampleRow } from "./samples.js";
+import { scrolling } from "./scrolling.js";
+import { keyOf, store, trains } from "./store.js";
 import { heatMap, idsCard, tensorCard } from "./tensors.js";
 import { nothing } from "./try.js";
 import { weightPanel } from "./weight.js";
@@ -10,9 +12,14 @@ import { weightPanel } from "./weight.js";
 const AT_ONCE = 12;
 
 export function stepView(root) {
-  const samples = el("div", { class: "samples", role: "group", "aria-label": "samples" });
+  const samples = sampleRow((index) => {
+    chosen = index;
+    fill(weight);
+    look().catch(tell);
+  });
   const outcome = el("div", { class: "outcome" });
   const map = el("div", { class: "map" });
+  const frame = scrolling(map, "the diagram");
   const detail = el("article", { class: "card detail" });
   const weight = el("div");
   const stale = el("p", { class: "about", role: "status" });
@@ -45,12 +52,12 @@ export function stepView(root) {
       fill(root,
         el("section", { class: "card" }, el("h2", {}, "One sample on its way"),
           el("p", { class: "about" }, "Choose a sample. It goes forward through every layer to an answer; the loss says how wrong the answer is; then the gradient of the loss goes back through the same layers, last one first. It begins with a sample that the model gets wrong, if there is one. Each picture has its scale below it, in the box that you choose."),
-          samples,
+          samples.node, samples.score,
           el("p", { class: "line" },
-            button("Other samples", async () => ((start += AT_ONCE), await list())),
+            button("Other samples", async () => ((start += AT_ONCE), await list(), await judge())),
             button("Look again", () => ((at = null), look()), { id: "again" }), stale),
           el("p", { class: "line travel" }, el("label", { for: "at" }, "Weights after step"), past, when), outcome),
-        map, detail, weight);
+        frame.node, detail, weight);
       await list().catch(tell);
     }
     await look().catch(tell);
@@ -66,22 +73,12 @@ export function stepView(root) {
       if (!shown.some(({ index }) => index === chosen)) shown = [...(await ask(store.run.run, "samples", { start: chosen, n: 1 })).samples, ...shown];
     }
     for (const sample of shown) known[sample.index] = sample;
-    fill(samples, ...shown.map((sample) => el("button", {
-      type: "button", "data-sample": sample.index, "aria-pressed": String(sample.index === chosen),
-      onclick: () => {
-        chosen = sample.index;
-        for (const each of samples.children) each.ariaPressed = String(each.dataset.sample === String(chosen));
-        fill(weight);
-        look().catch(tell);
-      },
-    },
-    sample.image ? heatMap(sample.image, { width: 44, ink: true }) : el("span", { class: "words" }, spoken(store.run, sample.words)),
-    sample.label !== null ? el("small", {}, sample.label) : null)));
+    samples.draw(shown, chosen);
   }
 
   async function look() {
     const run = store.run;
-    const found = await ask(run.run, "step", { sample: chosen ?? 0, ...(at === null ? {} : { at }) });
+    const found = await ask(run.run, "step", { sample: chosen ?? 0, ...moment() });
     kept = found.kept;
     [past.max, past.value, past.disabled] = [kept.length - 1, kept.indexOf(found.step), kept.length < 2];
     when.textContent = String(found.step);
@@ -94,7 +91,11 @@ export function stepView(root) {
     drawMap(found.forward);
     choose(now);
     note();
+    await judge();
   }
+
+  const moment = () => (at === null ? {} : { at });
+  const judge = async () => samples.tell((await ask(store.run.run, "predictions", { samples: samples.indices(), ...moment() })).predictions);
 
   const note = () => (stale.textContent = at === null && trains(store.run) ? "The training goes on meanwhile: “Look again” shows the newest weights." : "");
 
@@ -119,6 +120,7 @@ export function stepView(root) {
     lines.setAttribute("aria-hidden", "true");
     lines.setAttribute("width", map.scrollWidth);
     lines.setAttribute("height", map.scrollHeight);
+    frame.update();
     for (const way of ["forward", "backward"]) {
       const at = (node) => map.querySelector(`.${way}[data-node="${node}"]`);
       for (const { node, before } of forward) for (const from of before) join(lines, at(from), at(node), way === "backward");
@@ -152,6 +154,8 @@ export function stepView(root) {
     const here = map.querySelector("[aria-current]");
     map.scrollTo({ left: here.offsetLeft - map.clientWidth / 2 + 30 });
     const back = box.way === "backward";
+    const names = { nHeads: store.run.settings.n_heads, words: store.run.kind_of_input === "pair" ? null : known[chosen]?.words };
+    const card = (tensor) => tensorCard(tensor, { names });
     fill(detail,
       el("div", { class: "line head" },
         button("◀", () => choose(now - 1), { "aria-label": "previous box", disabled: now === 0 }),
@@ -159,17 +163,17 @@ export function stepView(root) {
         el("small", {}, `${box.way}, ${now + 1} of ${boxes.length}`),
         button("▶", () => choose(now + 1), { "aria-label": "next box", disabled: now === boxes.length - 1 })),
       el("div", { class: "flow" },
-        el("div", { class: "inputs" }, box.inputs.map((each) => (each.whole ? idsCard(each, store.run.kind_of_input === "pair" ? null : known[chosen]?.words) : tensorCard(each)))),
+        el("div", { class: "inputs" }, box.inputs.map((each) => (each.whole ? idsCard(each, names.words) : card(each)))),
         el("div", { class: "arrow" }, el("p", { class: "formula" }, box.formula), el("span", { "aria-hidden": "true" }, "→"),
           el("small", {}, `${box.function}, ${box.source}`)),
-        box.results.map((each) => tensorCard(each)),
+        box.results.map((each) => (each.name.includes("W") ? tensorCard(each) : card(each))),
         back && box.title === "d embed" ? el("p", { class: "about" }, "The way back ends here, at the weights.") : null),
       box.title.endsWith("+") ? el("p", { class: "about" }, "A residual connection goes around each mixer and each feed-forward network: what goes in is added to what comes out. So its gradient has two ways back, and both are added where they meet.") : null,
       box.parameters.length ? el("section", {},
         el("h4", {}, "Its weights, and the gradient of each"),
         el("p", { class: "about" }, "Click a weight (or go to it with the arrow keys and press Enter) to compute its gradient in three ways."),
         el("div", { class: "parameters" }, box.parameters.map(parameter))) : null,
-      box.lines ? el("details", { open: true }, el("summary", {}, `The lines of ${box.function}: ${box.source}`), el("pre", {}, el("code", {}, box.lines))) : null);
+      box.lines ? el("details", { open: true }, el("summary", {}, `The lines of ${box.function}: ${box.source}`), box.summary ? el("p", { class: "formula summary" }, box.summary) : null, el("pre", {}, el("code", {}, box.lines))) : null);
   }
 
   function parameter({ name, tensor, gradient }) {

@@ -85,24 +85,30 @@ export function heatMap(tensor, options = {}) {
   canvas.style.width = `${columns * cell}px`;
   if (rows > 1) canvas.style.aspectRatio = `${columns} / ${rows}`;
   else canvas.style.height = `${Math.max(cell, 14)}px`;
-  if (options.pick) walk(canvas, rows, columns, values, options);
-  return canvas;
+  return options.pick ? walk(canvas, rows, columns, values, options) : canvas;
 }
 
-// The pointer or the arrow keys move from cell to cell; a click or Enter chooses one.
+// The pointer or the arrow keys move from cell to cell, which a frame shows; a click or Enter chooses one.
 function walk(canvas, rows, columns, values, { pick, look }) {
   let [i, j] = [0, 0];
+  const frame = el("i", { class: "cell", hidden: true, "aria-hidden": "true", style: `width:${100 / columns}%;height:${100 / rows}%` });
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "application");
+  canvas.setAttribute("aria-label", `${canvas.ariaLabel}: arrow keys go from cell to cell`);
   canvas.classList.add("pick");
   const cell = (event) => {
     const box = canvas.getBoundingClientRect();
     i = Math.min(rows - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * rows)));
     j = Math.min(columns - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * columns)));
   };
-  const tell = () => look?.([i, j], values[i * columns + j]);
+  const tell = () => {
+    frame.hidden = false;
+    [frame.style.left, frame.style.top] = [`${(100 * j) / columns}%`, `${(100 * i) / rows}%`];
+    look?.([i, j], values[i * columns + j]);
+  };
   canvas.addEventListener("pointermove", (event) => (cell(event), tell()));
   canvas.addEventListener("focus", tell);
+  for (const name of ["pointerleave", "blur"]) canvas.addEventListener(name, () => (frame.hidden = document.activeElement !== canvas || name === "blur"));
   canvas.addEventListener("click", (event) => (cell(event), tell(), pick([i, j])));
   canvas.addEventListener("keydown", (event) => {
     const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [];
@@ -113,6 +119,24 @@ function walk(canvas, rows, columns, values, { pick, look }) {
     event.stopPropagation();
     tell();
   });
+  return el("span", { class: "cells" }, canvas, frame);
+}
+
+const BY_HEAD = /^d?[SA]$/; // arrays that have a matrix for each head
+const SPLIT = /^d?[QKVY]$/; // arrays whose columns the heads divide
+
+// What a cell is, in words that count from 1, and as NumPy writes it: "head 2, row 3, column 5: A[1, 2, 4]".
+// names: heads, and the words of rows (of S and A those of columns, too).
+export function cellName({ name, shape }, head, [i, j], { nHeads, words } = {}) {
+  const word = (k) => (words?.[k] === undefined ? "" : ` “${visible(words[k])}”`);
+  const columns = shape.at(-1);
+  const parts = [];
+  if (shape.length > 2) parts.push(`${BY_HEAD.test(name) ? "head" : "matrix"} ${head + 1}`);
+  else if (SPLIT.test(name) && columns % nHeads === 0) parts.push(`head ${Math.floor((j * nHeads) / columns) + 1}`);
+  if (shape.length > 1) parts.push(`row ${i + 1}${word(i)}`);
+  parts.push(shape.length > 1 ? `column ${j + 1}${BY_HEAD.test(name) ? word(j) : ""}` : `entry ${j + 1}`);
+  const index = [head, i, j].slice(-Math.min(shape.length, 3));
+  return `${parts.join(", ")}: ${name}[${index.join(", ")}]`;
 }
 
 export const shapeOf = ({ shape }) => (shape.length ? shape.join(" × ") : "one number");
@@ -122,11 +146,11 @@ export function tensorCard(tensor, options = {}) {
   const [heads, rows, columns] = sizes(tensor);
   const readout = el("output", { class: "readout" });
   const weights = tensor.name === "A";
-  const look = ([i, j], value) => (readout.textContent = `[${i}, ${j}] = ${number(value)}`);
+  const look = (head) => (cell, value) => (readout.textContent = `${cellName(tensor, head, cell, options.names)} = ${number(value)}`);
   const width = options.width ?? (heads > 1 ? 84 : columns > 2 * rows ? 260 : 160);
   const maps = Array.from({ length: heads }, (_, head) =>
-    heatMap(tensor, { width, head, look, weights, pick: options.pick ?? (() => {}) }));
-  if (options.pick) maps.forEach((map) => map.classList.add("weights"));
+    heatMap(tensor, { width, head, look: look(head), weights, pick: options.pick ?? (() => {}) }));
+  if (options.pick) maps.forEach((map) => map.firstChild.classList.add("weights"));
   return el("figure", { class: "tensor", "data-name": tensor.name },
     el("figcaption", {}, el("b", {}, options.title ?? tensor.name), el("span", { class: "shape" }, shapeOf(tensor))),
     el("div", { class: "maps" }, maps), scaleOf(tensor.largest, weights ? span(decoded(tensor)) : null),

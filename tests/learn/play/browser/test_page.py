@@ -164,7 +164,7 @@ def test_markup_in_a_file_is_shown_as_text(page, tmp_path):
     assert sum(shares) == pytest.approx(100, abs=0.2)
     page.click("#tab-step")
     until(page, lambda: page.locator(".map path").count() > 1)
-    answers = page.locator(".samples [aria-pressed=true] small").all_inner_texts()
+    answers = page.locator(".samples [aria-pressed=true] .label b").all_inner_texts()
     assert answers == [page.inner_text("#right")]
     assert page.inner_text(".ids").startswith("it")  # words, not numbers as colours
     assert page.locator("main img").count() == 0

@@ -202,6 +202,100 @@ def test_the_numbers_of_a_weight_are_right(page, trained, sample):
     assert number(page.inner_text("#adam-v")) == pytest.approx(float(v), rel=6e-4)
 
 
+def box(page, title):
+    """Choose a box of the diagram."""
+    page.locator(".map button", has_text=re.compile(f"^{title}$")).first.click()
+    return page.locator(".flow > .tensor").first
+
+
+def test_a_cell_under_the_pointer_says_where_it_is(page, trained, sample):
+    look(page)
+    card = box(page, "A")
+    canvas = card.locator("canvas.heat:not(.scale)").nth(1)  # of the second head
+    size = canvas.bounding_box()
+    canvas.hover(position={"x": size["width"] * 4.5 / 8, "y": size["height"] * 2.5 / 8})
+    words, value = card.locator("output").inner_text().split(" = ")
+    assert words == "head 2, row 3, column 5: A[1, 2, 4]"
+    (explained,) = nf.explain(trained[0], sample[0])
+    assert number(value) == pytest.approx(explained.matrices[0, 1, 2, 4], rel=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("title", "keys", "words"),
+    [
+        ("A", [], "head 1, row 1, column 1: A[0, 0, 0] = "),
+        ("S", ["ArrowDown", "ArrowRight"], "head 1, row 2, column 2: S[0, 1, 1] = "),
+        ("Q", ["ArrowRight"] * 9, "head 2, row 1, column 10: Q[0, 9] = "),
+        ("U", ["ArrowDown"], "row 2, column 1: U[1, 0] = "),
+        ("logits", ["ArrowRight"] * 3, "entry 4: logits[3] = "),
+    ],
+)
+def test_a_cell_in_focus_says_where_it_is(page, title, keys, words):
+    look(page)
+    card = box(page, title)
+    card.locator("canvas").first.focus()
+    for key in keys:
+        page.keyboard.press(key)
+    assert card.locator("output").inner_text().startswith(words)
+    assert card.locator(".cell:visible").count() == 1
+
+
+def test_label_and_prediction_are_told_apart_without_colours(page, trained):
+    look(page)
+    x, y = nf.data.digits().validation
+    predicted = trained[0].predict(x)
+    buttons = page.locator(".samples button")
+    for button in buttons.all():
+        index = int(button.get_attribute("data-sample"))
+        right = predicted[index] == y[index]
+        label, said = button.locator("small").all_inner_texts()
+        assert label == f"label {y[index]}"
+        assert said == f"{'✓' if right else '✗'} says {predicted[index]}"
+        assert ("is-wrong" in (button.get_attribute("class") or "")) == (not right)
+        spoken = f"label {y[index]}, the model says {predicted[index]}, "
+        assert button.get_attribute("aria-label").endswith(spoken + ("right" if right else "wrong"))
+
+
+def test_predictions_are_those_of_the_step_that_is_shown(page, trained):
+    look(page)
+    page.focus("#at")
+    page.keyboard.press("Home")
+    until(page, lambda: page.inner_text(".travel output") == "0")
+    config = trained[0].config
+    new = nf.SequenceClassifier(config, 10, n_features=8, pooling="flatten", seed=0)
+    x, _ = nf.data.digits().validation
+    first = page.locator(".samples button").nth(1)
+    index = int(first.get_attribute("data-sample"))
+    expected = f"says {new.predict(x[index : index + 1])[0]}"
+    until(page, lambda: expected in first.inner_text())
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_diagram_says_that_it_goes_on(page, width):
+    look(page)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.locator(".map button").first.click()
+    hint = page.locator(".goes-on:visible", has_text="The diagram goes on to the right →")
+    hint.wait_for()
+    arrow = page.get_by_role("button", name="show more of the diagram, to the right")
+    for _ in range(30):
+        if not arrow.is_visible():
+            break
+        before = page.locator(".map").evaluate("(map) => map.scrollLeft")
+        arrow.focus()
+        page.keyboard.press("Enter")
+        until(page, lambda b=before: page.locator(".map").evaluate("(m) => m.scrollLeft") > b)
+        page.wait_for_timeout(500)  # the movement is smooth
+    page.locator(".goes-on:visible", has_text="The diagram goes on ← to the left;").wait_for()
+
+
+def test_softmax_begins_with_its_formula(page):
+    look(page)
+    box(page, "A")
+    assert "A_ij = exp(S_ij) / Σ_k exp(S_ik)" in page.inner_text(".arrow .formula")
+    assert page.inner_text(".summary").startswith("y_i = exp(x_i) / sum_j exp(x_j)")
+
+
 def in_float64(model):
     """Return the model again, with the same weights in float64, and without dropout."""
     config = replace(model.config, dropout=0.0)

@@ -63,6 +63,7 @@ def test_training_goes_on_bit_for_bit(task):
     weight = {"name": name.get(task, "embed.tokens.weight"), "index": [3, 0]}
     questions_by_step = {
         "samples": {"n": 2},
+        "predictions": {"samples": [0, 1]},
         "step": {"sample": 1},
         "weight": weight,
         **OF_TASK[task],
@@ -79,7 +80,7 @@ def test_training_goes_on_bit_for_bit(task):
 
 def test_all_questions_are_asked_here():
     tested = {question for by_task in OF_TASK.values() for question in by_task}
-    rest = {"samples", "step", "weight", "export"}
+    rest = {"samples", "predictions", "step", "weight", "export"}
     assert tested | rest == set(questions.QUESTIONS)
 
 

@@ -166,6 +166,47 @@ def test_samples_name_the_first_that_the_model_gets_wrong(digits):
     assert ask(digits, "samples")["wrong"] == wrong[0]
 
 
+def test_predictions_are_those_of_the_model(digits):
+    x, _ = nf.data.digits().validation
+    expected = [str(answer) for answer in digits.training.model.predict(x[3:6])]
+    assert ask(digits, "predictions", samples=[3, 4, 5])["predictions"] == expected
+
+
+def test_predictions_of_an_earlier_step_are_those_of_its_weights(long_run):
+    now, _ = long_run
+    first = now.steps()[0]
+    x, _ = nf.data.digits().validation
+    expected = [str(answer) for answer in now.plain_at(first).predict(x[:30])]
+    answers = ask(now, "predictions", samples=[*range(30)], at=first)["predictions"]
+    assert answers == expected
+    assert answers != ask(now, "predictions", samples=[*range(30)])["predictions"]
+
+
+@pytest.mark.parametrize("task", ["text", "reverse"])
+def test_a_model_that_writes_predicts_no_label(task):
+    assert ask(begun(task), "predictions", samples=[0, 1])["predictions"] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("title", "formula", "summary"),
+    [
+        ("A", "exp(S_ij) / Σ_k exp(S_ik)", "y_i = exp(x_i) / sum_j exp(x_j) along one axis."),
+        ("dA", "Σ_k dA_ik A_ik)", "dx_i = y_i (dy_i - sum_j dy_j y_j)"),
+    ],
+)
+def test_softmax_begins_with_its_formula(digits, title, formula, summary):
+    answer = ask(digits, "step", sample=0)
+    (box,) = [b for b in answer["forward"] + answer["backward"] if b["title"] == title]
+    assert formula in box["formula"]
+    assert box["summary"].startswith(summary)
+
+
+def test_a_docstring_without_a_formula_is_no_summary(digits):
+    boxes = ask(digits, "step", sample=0)["forward"]
+    summaries = {box["summary"] for box in boxes if box["function"] == "forward"}
+    assert summaries == {""}
+
+
 def test_boxes_show_the_lines_of_functional(digits):
     answer = ask(digits, "step", sample=0)
     by_title = {box["title"]: box for box in answer["forward"] + answer["backward"]}
@@ -323,6 +364,9 @@ def test_a_translation_has_three_attentions():
         ("digit", {"image": [[2.0] * 8] * 8}, "numbers from 0, no ink, to 1"),
         *(("digit", {"image": image}, "expected 8 rows") for image in ("x", [["0.5"] * 8] * 8)),
         *(("digit", {"image": [[ink] * 8] * 8}, "expected 8 rows") for ink in (None, 10**400)),
+        ("predictions", {"samples": 3}, "samples is an int; expected a list"),
+        ("predictions", {"samples": [0] * 101}, "samples has 101 numbers; expected 100 at most"),
+        ("predictions", {"samples": [-1]}, "sample is -1; expected a whole number"),
         ("sentence", {"text": "a"}, "has no words"),
         ("write", {"prompt": "a"}, "writes nothing"),
         ("translate", {"source": "a"}, "has no pairs"),
