@@ -83,11 +83,30 @@ def angles(
             value[...] = weights[name]
     right_gradients = _flat_gradients(right, x, y)
     wrong_gradients = _flat_gradients(wrong, x, y)
+    return _angles_of_groups(right_gradients, wrong_gradients, of)
+
+
+def angles_between_batches(
+    model: SequenceClassifier,
+    one: tuple[Any, Any],
+    other: tuple[Any, Any],
+    of: Sequence[Sequence[str]],
+) -> list[float | None]:
+    """Return the angle between the gradients of two batches (x, y), in degrees, as `angles` does.
+
+    It says how much chance turns the step of a single batch.
+    """
+    return _angles_of_groups(_flat_gradients(model, *one), _flat_gradients(model, *other), of)
+
+
+def _angles_of_groups(
+    a: dict[str, np.ndarray], b: dict[str, np.ndarray], of: Sequence[Sequence[str]]
+) -> list[float | None]:
+    """Return the angle between two gradients in each group of parameters that both have."""
     angles_of_groups = []
     for group in of:
-        names = [name for name in group if name in right_gradients and name in wrong_gradients]
-        angle = _angle(_join(right_gradients, names), _join(wrong_gradients, names))
-        angles_of_groups.append(angle)
+        names = [name for name in group if name in a and name in b]
+        angles_of_groups.append(_angle(_join(a, names), _join(b, names)))
     return angles_of_groups
 
 

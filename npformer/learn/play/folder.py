@@ -21,6 +21,9 @@ from npformer.training.storage.models import checkpoint_name
 
 SERVER, SHOWN, SETTINGS, POINTS = "server.json", "shown.json", "settings.json", "points.jsonl"
 
+FIGURES = "norms", "dead", "angles", "apart"
+"""What a point has of each layer."""
+
 MOST_BYTES = 1 << 20
 """The largest file of an address or of settings, and the longest line of one with points."""
 
@@ -141,7 +144,7 @@ def _is_point(point: Any) -> bool:
         return False
 
     def fits(name: str, value: Any) -> bool:
-        numbers_of_value = (value or []) if name in ("norms", "dead", "angles") else [value]
+        numbers_of_value = (value or []) if name in FIGURES else [value]
         numbers = (int, float, type(None))
         return isinstance(numbers_of_value, list) and all(
             type(one) in numbers for one in numbers_of_value

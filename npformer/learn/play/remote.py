@@ -15,7 +15,7 @@ from npformer.core import Layer, to_numpy
 from npformer.engine.blas import OneBlasThread
 from npformer.layers import ReLU
 from npformer.learn.play import questions
-from npformer.learn.play.broken import angles
+from npformer.learn.play.broken import angles, angles_between_batches
 from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.task_works import Work
 from npformer.learn.play.training_figures import TrainingFigures
@@ -29,6 +29,8 @@ EVERY_DEAD = 2.0
 """Seconds between two counts of dead units, each of which is a forward pass."""
 
 A_FEW = slice(0, 32)
+
+A_FEW_OTHERS = slice(32, 64)
 
 STOPPED = "stopped on the page"
 
@@ -113,7 +115,7 @@ class Remote(Callback):
             self._last_dead = time.perf_counter()
             point["dead"] = self._dead(state.model)
             if self.work.settings.bug is not None:
-                point["angles"] = self._angles(state.model)
+                point |= self._angles(state.model)
         return point
 
     def _dead(self, model: Layer) -> list[float] | None:
@@ -125,13 +127,22 @@ class Remote(Callback):
         outputs = [to_numpy(call.output).reshape(-1, call.output.shape[-1]) for call in calls]
         return [float((output <= 0.0).all(axis=0).mean()) for output in outputs]
 
-    def _angles(self, model: Any) -> list[float | None]:
-        """Return by how much the bug turns the gradient of each layer, in degrees."""
+    def _angles(self, model: Any) -> dict[str, list[float | None]]:
+        """Return by how many degrees the bug turns the gradient of each layer: "angles".
+
+        "apart" are those between the right gradients of two batches, to compare them with.
+        """
         if self._healthy is None:
             self._healthy = self.work.healthy()
         x, y, _ = self.work.sample(A_FEW)
         wrong = copy.deepcopy(model)
-        return angles(wrong, self._healthy, x, y, [names for _, names in self._groups])
+        groups = [names for _, names in self._groups]
+        turned = {"angles": angles(wrong, self._healthy, x, y, groups)}
+        if len(self.work) < A_FEW_OTHERS.stop:
+            return turned
+        other_x, other_y, _ = self.work.sample(A_FEW_OTHERS)
+        batches = (x, y), (other_x, other_y)
+        return turned | {"apart": angles_between_batches(self._healthy, *batches, groups)}
 
     def _send_points(self) -> None:
         if self._points:

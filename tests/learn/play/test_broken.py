@@ -6,7 +6,7 @@ import pytest
 import npformer as nf
 from npformer.learn.museum import BUGS
 from npformer.learn.play import questions
-from npformer.learn.play.broken import HAVE_A_PLACE, angles, put_bug
+from npformer.learn.play.broken import HAVE_A_PLACE, angles, angles_between_batches, put_bug
 from npformer.learn.play.questions.gradcheck import gradcheck
 from npformer.learn.play.state import groups_of
 from npformer.learn.play.tasks import choices
@@ -145,6 +145,29 @@ def test_angles_are_those_between_the_gradients(broken):
         a, b = (np.concatenate([g[n].astype("float64").ravel() for n in same]) for g in pair)
         cosine = a @ b / np.sqrt((a @ a) * (b @ b))
         assert degrees[-1] == pytest.approx(np.degrees(np.arccos(min(cosine, 1.0))), abs=0.02)
+
+
+def test_angles_between_batches_are_those_of_their_gradients():
+    now = begun("digits", 30, dropout=0.0)
+    x, y, _ = now.work.sample(slice(0, 64))
+    model = now.plain
+    groups = [names for _, names in groups_of(model)]
+    degrees = angles_between_batches(model, (x[:32], y[:32]), (x[32:], y[32:]), groups)
+    of_batches = [
+        model.loss_and_gradients(x[rows], y[rows])[1] for rows in (slice(32), slice(32, 64))
+    ]
+    for names, degree in zip(groups, degrees, strict=True):
+        a, b = (np.concatenate([g[n].astype("float64").ravel() for n in names]) for g in of_batches)
+        cosine = a @ b / np.sqrt((a @ a) * (b @ b))
+        assert degree == pytest.approx(np.degrees(np.arccos(cosine)), abs=0.02)
+
+
+def test_a_batch_is_not_turned_from_itself():
+    now = begun("digits", 3)
+    x, y, _ = now.work.sample(slice(0, 32))
+    groups = [names for _, names in groups_of(now.plain)]
+    degrees = angles_between_batches(now.plain, (x, y), (x, y), groups)
+    assert degrees == pytest.approx([0.0] * len(groups), abs=1e-4)
 
 
 def test_a_norm_that_forgets_gamma_is_seen_below_it_only():

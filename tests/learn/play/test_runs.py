@@ -216,6 +216,15 @@ def test_a_run_with_a_bug_names_it(client, live):
     assert stored["bug"] == "LayerNormWithoutGamma"
 
 
+def test_angles_of_a_bug_stand_beside_those_between_batches(client):
+    client.begin(epochs=1, bug="LayerNormWithoutGamma")
+    (run,) = client.wait_for("finished")
+    points = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
+    first = next(p for p in points if "angles" in p)
+    assert len(first["angles"]) == len(first["apart"]) == len(run["layers"])
+    assert min(first["apart"]) > max(first["angles"])  # chance turns a step more than this bug
+
+
 def test_a_model_with_a_bug_cannot_be_loaded_as_a_healthy_one(client, live):
     client.begin(epochs=1, bug="LayerNormWithoutGamma")
     client.wait_for("finished")

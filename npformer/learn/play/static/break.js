@@ -1,14 +1,15 @@
 // "Break it": a bug of the museum in one model, beside the same model without it.
 
 import { post } from "./api.js";
+import { ROUNDING, judged } from "./angles.js";
 import { angleLabel } from "./axes.js";
 import { begin } from "./begin.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, number } from "./dom.js";
 import { colourOfDepth, lineChart } from "./charts.js";
-import { colour, endOf, nameOfRun, short, stepOf, store } from "./store.js";
+import { colour, endOf, layersOf, nameOfRun, perEpoch, short, stepOf, store } from "./store.js";
 
-const WRONG = 0.01; // degrees: less is rounding, in 32 bits
+const STATES = { running: "training", starting: "starting …", stored: "from an earlier time" };
 
 export function breakView(root) {
   const about = el("div", { class: "bug" });
@@ -16,8 +17,13 @@ export function breakView(root) {
   const plots = curves();
   const turned = lineChart("Angle between the right gradient and the wrong one, in each layer",
     "Both with the same weights, samples and dropout. 0° is right; beyond 90° a step goes uphill. A bug that the curves hide is seen here.",
-    { floor: [0, 0.02], empty: "appears after a few steps", format: (x) => `${number(x, 3)}°`, axis: angleLabel });
-  const found = el("p", { id: "angles", role: "status" });
+    { scales: ["even", "log"], floor: [0, 0.02], format: (x) => `${number(x, 3)}°`, axis: angleLabel });
+  const found = el("p", { id: "angles" });
+  const judgement = el("p", { id: "judgement" });
+  const ahead = el("section", { class: "card", id: "ahead" }, el("h3", {}, "What you will see here"), el("ul", {},
+    el("li", {}, "By how many degrees the bug turns the gradient of each layer, and whether that is much."),
+    el("li", {}, "The losses and accuracies of both models in one chart: begun with the same weights, trained on the same batches."),
+    el("li", {}, "Without any training: what gradcheck says about the layer with the bug, gradient by gradient.")));
   const words = el("p", { class: "about" });
   let bug = null;
 
@@ -41,7 +47,7 @@ export function breakView(root) {
         el("p", { class: "line" }, button("Train it beside the healthy model", train, { class: "main", id: "break-start" }),
           button("What does gradcheck say?", check, { id: "gradcheck" }),
           el("small", {}, "Both models are trained on handwritten digits, whatever the present runs learn; if that would end a run, you are asked before. Gradcheck needs no training, and disturbs none.")), words),
-      answer, turned.node, found, plots.node);
+      answer, ahead, turned.node, found, judgement, plots.node);
     update({ kind: "runs" });
   }
 
@@ -77,21 +83,31 @@ export function breakView(root) {
 
   function update() {
     if (root.hidden) return;
-    const both = Boolean(broken());
-    plots.node.classList.toggle("off", !both);
-    turned.node.hidden = found.hidden = !both;
-    if (!both) return void fill(words);
-    fill(words, ...store.runs.map((run, k) =>
-      el("span", { style: "display:inline-block;margin-right:1rem" }, el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)}${endOf(run) ? ` of ${endOf(run)}` : ""}${run.error ? `. ${run.error}` : ""}`)));
-    const { run, layers } = broken();
-    const points = (store.points[run] ?? []).filter((point) => point.angles);
-    turned.draw(layers.map((name, k) => ({
-      name: short(name, layers), colour: colourOfDepth(k, layers.length), points: points.map((point) => [point.step, point.angles[k]]).filter(([, angle]) => angle !== null),
-    })));
-    const last = points.at(-1);
-    const off = layers.map((name, k) => [short(name, layers), last?.angles[k]]).filter(([, angle]) => angle >= WRONG);
-    if (last) found.textContent = `After step ${last.step} ` + (off.length ? `the bug turns the gradient of ${off.map(([name, angle]) => `${name} by ${number(angle, 3)}°`).join(", of ")}.` : "no gradient is turned by more than rounding.");
+    const run = broken();
+    const measured = run ? (store.points[run.run] ?? []).filter((point) => point.angles) : [];
+    plots.node.classList.toggle("off", !run || !store.runs.every((each) => store.points[each.run]?.length));
+    ahead.hidden = Boolean(run);
+    turned.node.hidden = judgement.hidden = !measured.length;
+    found.hidden = !run;
+    if (!run) return void fill(words);
+    const { title } = store.choices.bugs.find(({ name }) => name === run.settings.bug) ?? { title: run.settings.bug };
+    fill(words, el("span", { style: "display:block" }, `The bug below: ${title}`), ...store.runs.map((each, k) =>
+      el("span", { style: "display:inline-block;margin-right:1rem" }, el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(each)}: ${STATES[each.state] ?? each.state}, step ${stepOf(each)}${endOf(each) ? ` of ${endOf(each)}` : ""}${each.error ? `. ${each.error}` : ""}`)));
+    if (measured.length) showAngles(run, measured);
+    else found.textContent = run.state === "stored" ? "No angles were measured in this run before it was stopped." : run.error ? "" : "The model with the bug is on its way: its first angles come with its first steps.";
     plots.draw();
+  }
+
+  function showAngles(run, measured) {
+    const layers = layersOf(run, "angles");
+    turned.draw(layers.map((name, k) => ({
+      name: short(name, layers), colour: colourOfDepth(k, layers.length), points: measured.map((point) => [point.step, point.angles[k]]).filter(([, angle]) => angle !== null),
+    })), { perEpoch: perEpoch(run) });
+    const last = measured.at(-1);
+    const off = layers.map((name, k) => [short(name, layers), last.angles[k], last.apart?.[k]]).filter(([, angle]) => angle >= ROUNDING);
+    found.textContent = `After step ${last.step} ${off.length ? `the bug turns the gradient of ${off.map(([name, angle]) => `${name} by ${number(angle, 3)}°`).join(", of ")}.` : "no gradient is turned by more than rounding."}`;
+    const [, angle, apart] = off.reduce((most, each) => (each[1] > most[1] ? each : most), ["", -1]);
+    judgement.textContent = angle > 0 ? judged(angle, apart) : "So the gradients are right, of a wrong function; or these samples and weights do not meet the bug yet. “What does gradcheck say?” names what catches it.";
   }
   return { start, update, show: () => update({ kind: "runs" }) };
 }

@@ -83,7 +83,7 @@ export function lineChart(title, about, options = {}) {
     const { scale, width } = place;
     const xs = all.map(([x]) => x);
     const values = all.map(([, y]) => y);
-    if (options.floor !== undefined) values.push(...options.floor);
+    values.push(...(options.floor ?? []).filter(scale.has));
     const [first, last] = [view.from ?? Math.min(0, ...xs), Math.max(1, ...xs)];
     const [low, high] = range(values, scale);
     const bottom = height - below;

@@ -23,6 +23,8 @@ export function sampleRow(choose) {
     sample.image ? heatMap(sample.image, { width: 44, ink: true }) : el("span", { class: "words" }, spoken(store.run, sample.words)),
     sample.label === null ? null : el("small", { class: "label" }, "label ", el("b", {}, sample.label)),
     el("small", { class: "said" }))));
+    const here = row.querySelector("[aria-pressed=true]");
+    if (here) row.scrollTo({ left: here.offsetLeft + here.offsetWidth / 2 - row.clientWidth / 2 });
     frame.update();
   }
 

@@ -1,5 +1,6 @@
 """The page of npformer play in a real browser: trains, looks inside, draws, breaks, comes back."""
 
+import re
 import subprocess
 import sys
 
@@ -256,6 +257,8 @@ def test_gradcheck_finds_a_bug_that_trains_beside_the_healthy_model(page):
     assert page.locator("td.wrong").count() >= 1
     until(page, lambda: "blocks.0.mixer by" in page.inner_text("#angles"))
     assert "blocks.1" not in page.inner_text("#angles")
+    assert re.match(r"Is [\d.]+° much\? For the training, no: ", page.inner_text("#judgement"))
+    assert re.search(r"Two batches of 32 samples are [\d.]+° apart", page.inner_text("#judgement"))
     page.click("#tab-train")
     assert "stays in the folder" in page.inner_text("#fate")
     until(page, lambda: len(states(page)) == 2 and set(states(page)) <= {"training", "finished"})

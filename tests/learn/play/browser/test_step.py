@@ -270,6 +270,17 @@ def test_predictions_are_those_of_the_step_that_is_shown(page, trained):
     until(page, lambda: expected in first.inner_text())
 
 
+def test_a_narrow_screen_shows_the_sample_that_is_chosen(page):
+    start(page, "attention", epochs=2)
+    wait_for(page, "finished")
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.click("#tab-step")
+    chosen = page.locator(".samples [aria-pressed=true]")
+    chosen.wait_for()
+    place = chosen.bounding_box()
+    assert 0 <= place["x"] <= 390 - place["width"]
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_diagram_says_that_it_goes_on(page, width):
     look(page)
