@@ -118,7 +118,7 @@ function ownSentence(place) {
     const row = weights()[k];
     for (const token of $(".tokens").querySelectorAll("[data-place]")) {
       const t = Number(token.dataset.place);
-      token.style.setProperty("--weight", `${(100 * row[t]).toFixed(0)}%`);
+      token.style.setProperty("--looks", `${(100 * row[t]).toFixed(0)}%`);
       token.classList.toggle("later", t > k);
       token.tabIndex = t === k ? 0 : -1;
       token.setAttribute("aria-pressed", String(t === k));
@@ -149,7 +149,7 @@ function ownSentence(place) {
       const rows = reading.attention[Math.floor(k / heads)][k % heads];
       [canvas.width, canvas.height] = [rows.length, rows.length];
       const image = new ImageData(rows.length, rows.length);
-      rows.forEach((row, i) => row.forEach((weight, j) => image.data.set([226, 112, 30, Math.round(255 * weight)], 4 * (i * rows.length + j))));
+      rows.forEach((row, i) => row.forEach((weight, j) => image.data.set([26, 170, 125, Math.round(255 * weight)], 4 * (i * rows.length + j))));
       canvas.getContext("2d").putImageData(image, 0, 0);
     });
   }
@@ -241,7 +241,10 @@ function ownSentence(place) {
   });
   for (const happening of ["click", "pointerover"]) {
     $(".squares").addEventListener(happening, ({ target: { dataset } }) => {
-      if (dataset.column !== undefined && dataset.row !== undefined) choose(Number(dataset.row), Number(dataset.column));
+      if (dataset.column === undefined || dataset.row === undefined) return;
+      const [row, column] = [Number(dataset.row), Number(dataset.column)];
+      if (row === chosen && column === Number($(".squares").dataset.column)) return; // a square that was drawn anew
+      choose(row, column);
     });
   }
   $(".squares").addEventListener("keydown", (event) => {
