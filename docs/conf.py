@@ -39,6 +39,7 @@ extensions = [
     "docs.site.own_sentence",
     "docs.site.notebooks",
     "docs.site.line_by_line",
+    "docs.site.code_lines",
     "docs.site.copied",
     "docs.site.links",
     "docs.site.example_report",
@@ -83,6 +84,7 @@ html_css_files = ["npformer.css"]
 html_js_files = [("copy.js", {"defer": "defer", "priority": 900})]  # after the copy buttons
 # What is copied can be run: not what a block prints, nor excerpts, which are marked `py`.
 copybutton_selector = ", ".join(f"div.highlight-{kind} pre" for kind in ("python", "Python", "sh"))
+copybutton_exclude = ".linenos, summary"  # checks are folded below a summary
 html_search_scorer = str(ROOT / "docs" / "site" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False

@@ -1,19 +1,15 @@
 """A page for each pair of functions, made from its source when the site is built.
 
-Each line that ran stands beside its comment and the numbers that it made. They are caught while the
-pair runs, so they cannot drift from the code. Below stands PyTorch's form, as the parity tests have
-it; where PyTorch is installed, the two are compared here too.
+Its formulas come first. Then each line that ran stands beside its comment and the numbers that it
+made; checks are folded, and helpers open below the line that calls them. The numbers are caught
+while the pair runs, so they cannot drift from the code. Below stands PyTorch's form, as the parity
+tests have it; where PyTorch is installed, the two are compared here too.
 """
 
-import ast
 import inspect
 import re
 import shutil
-import sys
-import textwrap
-from collections.abc import Iterator
 from functools import cache
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +19,22 @@ from sphinx.application import Sphinx
 
 from docs.site import in_pytorch
 from docs.site.below_title import below_title, chapter_of
+from docs.site.formula_text import paragraphs
+from docs.site.opened_calls import Caches, lines, numbers, numbers_block
 from docs.site.running_examples import RUNNING, running_example
+from docs.site.traces import Call, watched
 from tests.pairs import FUNCTIONS, NAMES, Example, gradients_of, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "line_by_line"
 SOURCE = re.compile(r"<!-- source: npformer/functional/\S+ ([^>]+?) -->")
 SMALL = Example(batch=1, length=2, keys=2, n_heads=1, others=3, d_head=3)
-ALIKE = {
-    r"(\w+ = )?checks\.gradient": "The gradient has the shape of the result.",
-    r"(\w+ = )?(checks\.|_?check_)": "An error names what does not fit.",
-    r"raise ": "The error says what came, and what to do.",
-    r"\w+ = array_module": "NumPy, or CuPy for arrays on a GPU.",
-    r".* = cache$": "What the forward pass kept.",
-    r"return .*, \(.*\)$": "The result, and what the backward pass needs.",
-}
-"""Beginnings of lines that are alike in all pairs, and what is said of them where no comment is."""
+
+READING = (
+    "Each line of the code stands beside the numbers that it makes of a small example. Checks of "
+    "arguments, lines that this example does not run, and functions that a line calls are folded: "
+    "open them with a click, or with Enter."
+)
 
 
 def example(name: str) -> tuple[list[Any], dict[str, Any], Any]:
@@ -52,162 +48,78 @@ def example(name: str) -> tuple[list[Any], dict[str, Any], Any]:
     return inputs, options, np.round(np.random.default_rng(1).normal(size=np.shape(y)), 1)
 
 
-def traced(function: Any, *inputs: Any, **options: Any) -> tuple[Any, dict[int, dict[str, Any]]]:
-    """Call a function; return its result, and for each line that ran what it made, by name."""
-    code, values_by_line, line = inspect.unwrap(function).__code__, {}, [0]
-    before: dict[str, Any] = {}
-
-    def note(frame: Any) -> None:
-        now = {name: _kept(value) for name, value in frame.f_locals.items()}
-        if line[0]:
-            new = {n: v for n, v in now.items() if n not in before or not _same(v, before[n])}
-            values_by_line.setdefault(line[0], {}).update(new)
-        before.clear()
-        before.update(now)
-
-    def local(frame: Any, event: str, argument: Any) -> Any:
-        note(frame)
-        line[0] = frame.f_lineno
-        if event == "return":
-            values_by_line.setdefault(line[0], {})["returned"] = _kept(argument)
-        return local
-
-    def watch(frame: Any, event: str, argument: Any) -> Any:
-        return local if frame.f_code is code else None
-
-    sys.settrace(watch)
-    try:
-        result = function(*inputs, **options)
-    finally:
-        sys.settrace(None)
-    return result, values_by_line
-
-
-def _kept(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
-    return a is b
-
-
-def statements(function: Any) -> Iterator[tuple[int, int, str, str]]:
-    """Yield (first line, last line, comments, code) of the statements of a function."""
-    lines, first = inspect.getsourcelines(inspect.unwrap(function))
-    body = ast.parse(textwrap.dedent("".join(lines))).body[0]
-    assert isinstance(body, ast.FunctionDef)
-    begin = body.body[1:] if ast.get_docstring(body) else body.body
-    ends = {}
-    for statement in _leaves(begin):
-        last = statement.body[0].lineno - 1 if hasattr(statement, "body") else statement.end_lineno
-        while lines[last - 1].strip()[:1] in ("", "#"):  # comments above the first line within
-            last -= 1
-        ends[statement.lineno] = last
-    k, above = begin[0].lineno, ""
-    while k <= len(lines):
-        last = ends.get(k, k)
-        source = "".join(lines[k - 1 : last])
-        before, beside = (
-            " ".join(re.findall(rf"{where}#\s(.*)$", source, re.MULTILINE))
-            for where in (r"^\s*", r"\S\s\s")
-        )
-        code = re.sub(r"(^\s*|\s\s)#\s.*$", "", source, flags=re.MULTILINE).rstrip()
-        above = f"{above} {before}".strip()
-        if code.strip():  # else it is a comment of the line below
-            comments = f"{above}\n{beside}".strip()
-            yield first + k - 1, first + last - 1, comments, re.sub("^ {4}", "", code, flags=re.M)
-            above = ""
-        k = last + 1
-
-
-def _leaves(body: list[ast.stmt]) -> Iterator[Any]:
-    for statement in body:
-        yield statement
-        for block in ("body", "orelse"):
-            yield from _leaves(getattr(statement, block, []))
-
-
-def said_of(code: str) -> str:
-    """Return what is said of a line that is alike in all pairs."""
-    return next((words for line, words in ALIKE.items() if re.match(line, code.strip())), "")
-
-
-def numbers(name: str, value: Any) -> Iterator[str]:
-    """Yield a name with the shape and the numbers of its array, or of those in its tuple."""
-    if isinstance(value, tuple):
-        for i, entry in enumerate(value):
-            yield from numbers(f"{name}[{i}]", entry)
-    elif isinstance(value, np.ndarray | np.floating | float):
-        shape = f" {value.shape}" if np.ndim(value) else ""
-        text = np.array2string(np.asarray(value), precision=4, suppress_small=True, threshold=40)
-        yield f"{name}{shape}\n{text}"
-
-
-def section(function: Any, values_by_line: dict[int, dict[str, Any]]) -> str:
-    """Return the HTML of a function's lines."""
-    rows: list[str] = []
-    for first, last, comments, code in statements(function):
-        lines_that_ran = [k for k in values_by_line if first <= k <= last]
-        texts = [
-            text
-            for k in lines_that_ran
-            for n, v in values_by_line[k].items()
-            for text in numbers(n, v)
-        ]
-        if re.search(r"\bempty(_like)?\(", code):  # what is there is left from before
-            texts = [f"{text.partition(chr(10))[0]}, filled below" for text in texts]
-        shown = "".join(f"<pre class='numbers'>{escape(text)}</pre>" for text in texts)
-        ran = "" if lines_that_ran else " not-run"
-        sentences = (comments or said_of(code)).splitlines()
-        words = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
-        rows.append(
-            f"<div class='line{ran}'><div class='words'>{words}</div>"
-            f"<div><pre class='code'>{escape(code)}</pre>"
-            f"{shown}</div></div>"
-        )
-    return f"<div class='line-by-line'>{''.join(rows)}</div>"
-
-
 def page(name: str) -> str:
     """Return the page of a pair."""
     forward, backward = FUNCTIONS[name], FUNCTIONS[f"{name}_backward"]
     inputs, options, dy = example(name)
-    (y, cache), values_forward = traced(forward, *inputs, **options)
-    _, values_backward = traced(backward, dy, cache)
+    caches = Caches()
+    call = watched(forward, *inputs, **options)
+    y, cache = call.result
+    caches.learn(call)
+    call_backward = watched(backward, dy, cache)
+    caches.learn(call_backward)
     named_inputs = dict(zip(names_of(forward, len(inputs)), inputs, strict=True))
     code = in_pytorch.block(name, named_inputs, options, dy)
     in_pytorch.check(code, named_inputs, y, gradients_of(name, dy, cache))
-    example_values = named_inputs | options | {names_of(backward, 1)[0]: dy}
-    begin = "\n\n".join(
-        text for n, v in example_values.items() for text in [*numbers(n, v)] or [f"{n} = {v}"]
+    forward_formula, *forward_words = paragraphs(inspect.getdoc(forward) or "")
+    backward_formula, *backward_words = paragraphs(inspect.getdoc(backward) or "")
+    formulas = "".join(
+        f"<p><b>{title}</b> {formula}</p>"
+        for title, formula in (("Forward", forward_formula), ("Backward", backward_formula))
     )
     sections = [
         f"# `{name}`, line by line",
-        f"**Inputs** (lines that they do not reach are grey)\n\n```text\n{begin}\n```",
-    ]
-    for title, function, lines in (
-        ("Forward", forward, values_forward),
-        ("Backward", backward, values_backward),
-    ):
-        words = (inspect.getdoc(function) or "").partition("\nParameters\n")[0].strip()
-        html = section(function, lines)
-        sections.append(f"## {title}\n\n```text\n{words}\n```\n\n```{{raw}} html\n{html}\n```")
-    sections.append(
+        _raw(f"<div class='formulas formula-text'>{formulas}</div>"),
+        _see_also(name),
+        READING,
+        "## Forward",
+        _raw(*forward_words),
+        _raw(_example_values("The example", named_inputs | options, caches), lines(call, caches)),
+        "## Backward",
+        _raw(*backward_words),
+        _raw(
+            _example_values("The gradient that comes in", _first_argument(call_backward), caches),
+            lines(call_backward, caches),
+        ),
         "## The same in PyTorch\n\nAutograd gives the same gradients, to rounding in float64. The "
-        f"block runs as it stands.\n\n```python\n{code}\n```"
-    )
-    module = inspect.unwrap(forward).__module__
-    file = f"npformer/{module.removeprefix('npformer.').replace('.', '/')}.py"
-    links = [f"[the source](../../{file})", f"{{py:obj}}`the reference <{module}.{name}>`"]
-    links += [
-        f"[the chapter on {chapter.replace('_', ' ')}](../chapters/{chapter}.md)"
-        for chapter, quoted in reversed(chapters().items())
-        if name in quoted
+        f"block runs as it stands.\n\n```python\n{code}\n```",
     ]
-    sections.insert(1, f"See also {', '.join(reversed(links))}.")
-    return "\n\n".join(sections) + "\n"
+    return "\n\n".join(filter(None, sections)) + "\n"
+
+
+def _raw(*html: str) -> str:
+    lines_of_html = "\n".join(html)
+    return f"```{{raw}} html\n{lines_of_html}\n```" if html else ""
+
+
+def _example_values(title: str, values: dict[str, Any], caches: Caches) -> str:
+    """Return the HTML of an example's values, by name."""
+    texts = [
+        text
+        for name, value in values.items()
+        for text in [*numbers(name, value, caches)] or [f"{name} = {type(value).__name__}"]
+    ]
+    blocks = "".join(map(numbers_block, texts))
+    return f"<div class='example'><p>{title}</p><div class='values'>{blocks}</div></div>"
+
+
+def _first_argument(call: Call) -> dict[str, Any]:
+    """Return the gradient that a backward pass is given, by its name."""
+    name = next(iter(call.arguments))
+    return {name: call.arguments[name]}
+
+
+def _see_also(name: str) -> str:
+    """Return links to the chapters that quote a pair, to its entry in the reference and source."""
+    module = inspect.unwrap(FUNCTIONS[name]).__module__
+    file = f"npformer/{module.removeprefix('npformer.').replace('.', '/')}.py"
+    links = [
+        f"[the chapter on {chapter.replace('_', ' ')}](../chapters/{chapter}.md)"
+        for chapter, names_quoted in chapters().items()
+        if name in names_quoted
+    ]
+    links += [f"{{py:obj}}`the reference <{module}.{name}>`", f"[the source](../../{file})"]
+    return f"See also {', '.join(links)}."
 
 
 def names_of(function: Any, n: int) -> list[str]:
@@ -247,8 +159,10 @@ def write(app: Sphinx) -> None:
     rows.append("- without a chapter: " + ", ".join(f"[{name}]({name}.md)" for name in rest))
     tree = "\n".join(NAMES)
     (folder / "index.md").write_text(
-        "# Line by line\n\nEach pair of functions, with the numbers that its lines make of a small "
-        "example.\n\n" + "\n".join(rows) + f"\n\n```{{toctree}}\n:hidden:\n{tree}\n```\n",
+        "# Line by line\n\nEvery forward and backward pass in `npformer.functional`, with the "
+        "value of each line on a small example.\n\n"
+        + "\n".join(rows)
+        + f"\n\n```{{toctree}}\n:hidden:\n{tree}\n```\n",
         "utf-8",
     )
 

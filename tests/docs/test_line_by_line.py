@@ -1,6 +1,8 @@
 """Line by line: a page for each pair, with the numbers that its lines really make."""
 
+import inspect
 import re
+from html import escape
 
 import numpy as np
 import pytest
@@ -10,38 +12,123 @@ from tests.needs import NEEDS
 pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
 from docs.site import in_pytorch, line_by_line, running_examples
+from docs.site.code_lines import text_of
+from docs.site.opened_calls import Caches, lines, parts
+from docs.site.statements import said_of, statements
+from docs.site.traces import watched
 from npformer import functional as F
 from tests.pairs import FUNCTIONS, NAMES
 
 
+def call_of(name):
+    inputs, options, _ = line_by_line.example(name)
+    return watched(FUNCTIONS[name], *inputs, **options)
+
+
+def code_on(page):
+    """Return the code that a page shows, without line breaks or indents."""
+    blocks = re.findall(r"<pre class='code'>(.*?)</pre>", page, re.DOTALL)
+    return [" ".join(text_of(block).split()) for block in blocks]
+
+
 def test_the_lines_of_softmax_make_the_numbers_of_the_chapter():
-    inputs, options, dy = line_by_line.example("softmax")
-    (y, cache), values = line_by_line.traced(F.softmax, *inputs, **options)
+    call = call_of("softmax")
+    y, _ = call.result
     np.testing.assert_allclose(y, [[0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
-    lines = {c.split(" = ")[0]: first for first, _, _, c in line_by_line.statements(F.softmax)}
-    np.testing.assert_allclose(values[lines["total"]]["total"], [[2.0], [2.0]])
+    rows = {row.code.split(" = ")[0]: row.first for row in statements(F.softmax.__code__)}
+    np.testing.assert_allclose(call.values_by_line[rows["total"]]["total"], [[2.0], [2.0]])
+
+
+def test_the_page_of_softmax_has_its_numbers():
+    _, _, dy = line_by_line.example("softmax")
     text = line_by_line.page("softmax")
     assert "changes nothing in y / total, and nothing can overflow" in text
     assert "[[0.25 0.5  0.25]" in text
     assert "torch.softmax(" in text
-    dx = F.softmax_backward(dy, cache)
+    dx = F.softmax_backward(dy, call_of("softmax").result[1])
     assert np.array2string(dx, precision=4, suppress_small=True) in text
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_page_has_every_line_of_a_pair(name):
+@pytest.fixture(scope="module", params=NAMES)
+def pair_page(request):
+    """Return the name of a pair, and its page."""
     pytest.importorskip("torch", reason=NEEDS["torch"])
-    text = line_by_line.page(name)
+    return request.param, line_by_line.page(request.param)
+
+
+def test_a_page_has_every_line_of_a_pair(pair_page):
+    name, text = pair_page
+    shown = code_on(text)
     for function in (FUNCTIONS[name], FUNCTIONS[f"{name}_backward"]):
-        rows = [*line_by_line.statements(function)]
-        assert all(line_by_line.escape(code) in text for *_, code in rows)
-        explanations = [comments or line_by_line.said_of(code) for *_, comments, code in rows]
+        rows = [*statements(inspect.unwrap(function).__code__)]
+        assert all(" ".join(row.code.split()) in shown for row in rows)
+        explanations = [row.comments or said_of(row.code) for row in rows]
         assert sum(map(bool, explanations)) > 0.55 * len(explanations)
         for explanation in explanations:
             for line in explanation.splitlines():
-                assert line_by_line.escape(line) in text
-    assert text.count("class='numbers'") >= 2
+                assert escape(line) in text
+    assert text.count("class='numbers") >= 2
     assert re.search(r"## The same in PyTorch.*```python\nimport.+```", text, re.DOTALL)
+
+
+def test_a_page_begins_with_the_formulas(pair_page):
+    _, text = pair_page
+    assert re.match(r"# `\w+`, line by line\n\n```\{raw\} html\n<div class='formulas", text)
+
+
+def test_an_entry_of_a_cache_has_the_name_of_the_code(pair_page):
+    _, text = pair_page
+    names = re.findall(r"<pre class='numbers[^>]*>(?:<[^>]+>)?([^\n=:]*)", text)
+    assert names
+    assert [name for name in names if re.search(r"\]\[|returned|cache\[", name)] == []
+
+
+def test_a_helper_opens_below_the_line_that_calls_it():
+    text = line_by_line.page("average")
+    line, helper = text.split("<details class='helper'>")[:2]
+    assert line.rpartition("<pre class='code'>")[2].count("weights, softmax_cache = softmax(")
+    assert helper.startswith("<summary><code>softmax</code>")
+    assert "y<sub>i</sub> = exp(x<sub>i</sub>)" in helper
+    assert "y = xp.exp(x - top)" in helper
+
+
+def test_a_helper_of_a_helper_has_its_own_lines():
+    call = call_of("scaled_dot_product_attention")
+    names = set()
+
+    def visit(outer):
+        for helper in (one for calls in outer.calls_by_line.values() for one in calls):
+            names.add((outer.code.co_name, helper.code.co_name))
+            visit(helper)
+
+    visit(call)
+    assert ("scaled_dot_product_attention", "average") in names
+    assert ("average", "softmax") in names
+    assert ("softmax", "sum_along") in names
+
+
+def test_the_first_open_line_of_softmax_is_mathematics():
+    first = next(part for part in parts(call_of("softmax")) if part.kind == "")
+    assert first.rows[0].code.startswith("top = x.max(")
+
+
+def test_a_line_that_reads_more_than_it_checks_stays_open():
+    open_code = [
+        row.code for part in parts(call_of("linear")) if not part.kind for row in part.rows
+    ]
+    assert any(code.startswith("rows = ") for code in open_code)
+    assert not any("check_linear" in code for code in open_code)
+
+
+def test_a_cache_is_printed_once():
+    inputs, options, dy = line_by_line.example("linear")
+    call = watched(F.linear, *inputs, **options)
+    caches = Caches()
+    caches.learn(call)
+    forward = text_of(lines(call, caches))
+    assert "cache: rows, W, has_bias, x_shape" in forward
+    backward = text_of(lines(watched(F.linear_backward, dy, call.result[1]), caches))
+    assert backward.count("has_bias = True") == 1
 
 
 def test_a_running_example_is_that_of_the_chapter():
@@ -53,15 +140,15 @@ def test_a_running_example_is_that_of_the_chapter():
     dS = running_examples.names_of_example("attention")["dS"]
     dscores = np.array2string(dS, precision=4, suppress_small=True)
     assert f"dscores (2, 2)\n{dscores}" in text
-    assert "scale\n0.5774" in text
+    assert "scale = 0.5774" in text
     assert len(running_examples.RUNNING) > 20
 
 
 def test_a_comment_above_a_line_is_another_paragraph():
-    lines = {code: comments for *_, comments, code in line_by_line.statements(F.linear)}
-    rows = next(comments for code, comments in lines.items() if code.startswith("rows = "))
-    assert rows.splitlines()[0].startswith("One matrix product")
-    assert rows.splitlines()[1:] == ["[..., d_in] -> [rows, d_in]"]
+    rows = [*statements(F.linear.__code__)]
+    comments = next(row.comments for row in rows if row.code.startswith("rows = "))
+    assert comments.splitlines()[0].startswith("One matrix product")
+    assert comments.splitlines()[1:] == ["[..., d_in] -> [rows, d_in]"]
 
 
 def test_a_difference_from_pytorch_is_noticed():
