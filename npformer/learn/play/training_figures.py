@@ -13,10 +13,13 @@ from npformer.learn.play.task_works import Work
 from npformer.training.callbacks import TrainingState
 from npformer.training.evaluation import evaluate
 
-MOST_SAMPLES = 500
+MOST_SAMPLES = 250
 
-REST = 10.0
-"""Times the duration of a measurement that has to pass before the next: it costs 10 % at most."""
+FREE = 0.5
+"""Seconds that all measurements of a run may take: a short one is measured after each epoch."""
+
+SHARE = 0.05
+"""Share of a run's time that they may take beyond that."""
 
 
 class TrainingFigures:
@@ -29,14 +32,16 @@ class TrainingFigures:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._samples: Any = None  # drawn when the model's vocabulary is known
-        self._next = -math.inf  # when the rest after the latest measurement ends
+        self._began = time.perf_counter()
+        self._spent = 0.0  # seconds
 
     def measure(self, state: TrainingState) -> dict[str, float | None]:
-        """Return "train_loss" and "train_accuracy"; nothing while the latest are recent enough.
+        """Return "train_loss" and "train_accuracy"; nothing if that would take too much time.
 
         The last epoch is always measured. An accuracy is None for a loss without classes.
         """
-        if time.perf_counter() < self._next and state.epoch < state.epochs:
+        allowed = FREE + SHARE * (time.perf_counter() - self._began)
+        if self._spent > allowed and state.epoch < state.epochs:
             return {}
         if self._samples is None:
             self._samples = self._work.training_samples(MOST_SAMPLES)
@@ -46,7 +51,6 @@ class TrainingFigures:
                 evaluation = evaluate(state.model, self._samples)
         except ValueError:  # outputs are not finite, which the training itself reports
             return {}
-        ended = time.perf_counter()
-        self._next = ended + REST * (ended - began)
+        self._spent += time.perf_counter() - began
         accuracy = None if math.isnan(evaluation.accuracy) else evaluation.accuracy
         return {"train_loss": evaluation.loss, "train_accuracy": accuracy}

@@ -22,7 +22,7 @@ class Figures(Callback):
 
     def after_epoch(self, state):
         self.measured.append(self.figures.measure(state))
-        self.expected.append(nf.evaluate(state.model, self.work.training_samples(500)))
+        self.expected.append(nf.evaluate(state.model, self.work.training_samples(250)))
 
 
 def trained(task, **changes):
@@ -61,14 +61,15 @@ def test_they_are_of_the_samples_that_the_model_learns_from(monkeypatch):
     np.testing.assert_array_equal(y, every[1][rows])
 
 
-def test_after_a_measurement_the_training_has_a_rest(monkeypatch):
-    monkeypatch.setattr(training_figures, "REST", 1e9)
+def test_beyond_its_share_of_time_only_the_ends_are_measured(monkeypatch):
+    monkeypatch.setattr(training_figures, "FREE", 0.0)
+    monkeypatch.setattr(training_figures, "SHARE", 0.0)
     measured = trained("digits", samples=20, epochs=4).measured
     assert [bool(figures) for figures in measured] == [True, False, False, True]
 
 
-def test_without_a_rest_each_epoch_is_measured(monkeypatch):
-    monkeypatch.setattr(training_figures, "REST", 0.0)
+def test_a_short_run_is_measured_after_each_epoch(monkeypatch):
+    monkeypatch.setattr(training_figures, "FREE", 1e9)
     assert all(trained("digits", samples=20, epochs=3).measured)
 
 
