@@ -58,7 +58,7 @@ function table(picture, name, arrays) {
   const kinds = [isInput ? "input" : "", isGradient(name, arrays) ? "gradient" : "", familyOf(picture, name), picture.weights?.includes(name) ? "weights" : ""];
   const numbered = cells.length > 1 || cells[0].length > 1;
   const numbers = cells[0].map((_, j) => `<th>${cells[0].length > 1 ? j : "&nbsp;"}</th>`).join("");
-  const across = numbered ? `<tr aria-hidden="true">${cells.length > 1 ? "<th></th>" : ""}${numbers}</tr>` : "";
+  const across = `<tr aria-hidden="true">${cells.length > 1 ? "<th></th>" : ""}${numbers}</tr>`;
   const lines = cells.map((row, i) => `<tr>${cells.length > 1 ? `<th aria-hidden="true">${i}</th>` : ""}` +
     `${row.map((cell) => `<td tabindex="-1" data-cell="${escaped(cell)}"></td>`).join("")}</tr>`);
   const says = `${name}${isInput ? ", can be changed" : ""}${numbered ? `, ${cells.length} by ${cells[0].length}` : ""}`;

@@ -6,11 +6,11 @@ const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], Arrow
 const CHOOSE = "Choose a number: point at it, tap it, or use the Tab and arrow keys.";
 const KINDS = ["here", "from", "before", "to", "later"];
 
-const termButton = (text, more) => `<button type="button" class="term" tabindex="-1" data-term="${escaped(text)}" ${more}>${escaped(shortTerm(readTerm(text)))}</button>`;
+const termButton = (picture, text, more) => `<button type="button" class="term ${familyOf(picture, readTerm(text).name)}" tabindex="-1" data-term="${escaped(text)}" ${more}>${escaped(shortTerm(readTerm(text)))}</button>`;
 function formulasOf(picture) {
   const lines = picture.steps.map((step, k) => {
-    const parts = step.formula.split(TERM).map((text, at) => (at % 2 ? termButton(text, "") : escaped(text.replace(PLACE, "$1"))));
-    return `<li data-step="${k}">${termButton(step.makes, 'data-result=""')} = ${parts.join("")}</li>`;
+    const parts = step.formula.split(TERM).map((text, at) => (at % 2 ? termButton(picture, text, "") : escaped(text.replace(PLACE, "$1"))));
+    return `<li data-step="${k}">${termButton(picture, step.makes, 'data-result=""')} = ${parts.join("")}</li>`;
   });
   return `<ul class="formulas" aria-label="formulas">${lines.join("")}</ul>`;
 }

@@ -102,7 +102,8 @@ PICTURES.rotary = {
     { makes: "distance", formula: "{s} \u2212 {t}", numbers: ({ s, t }) => s - t },
   ],
   draw(state, { "q, turned": q, "k, turned": k }) {
-    const at = scale(180, 180, [-2.5, 2.5], [-2.5, 2.5]);
+    const reach = Math.max(1.25, ...[q, k].map((row) => 1.25 * Math.hypot(...row)));
+    const at = scale(180, 180, [-reach, reach], [-reach, reach]);
     const ring = path(range(91, (i) => at([Math.cos((i * Math.PI) / 45), Math.sin((i * Math.PI) / 45)])), "axis");
     const arrow = (to, kind, name) => path([at([0, 0]), at(to)], kind) + circle(at(to), kind) + words(at(to.map((v) => 1.15 * v)), name);
     return svg(180, 180, ring + arrow(q, "Q", "q") + arrow(k, "K", "k"));

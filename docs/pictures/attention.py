@@ -3,7 +3,10 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs.site.colours import LETTERS, SIGNED, WEIGHTS, say_scale
 from npformer import functional as F
+
+FULL = 2.5
 
 
 def draw():
@@ -32,18 +35,18 @@ def arrays():
     figure, axes = plt.subplots(2, 6, figsize=(7.2, 3.1), width_ratios=[3, 3, 6, 6, 3, 3])
     for line, row in zip(axes, rows, strict=True):
         for axis, (title, matrix) in zip(line, row, strict=True):
-            limit = abs(matrix).max()
             if title == "A":
-                axis.pcolormesh(matrix, cmap="viridis", vmin=0.0, ec="white", lw=0.8)
+                axis.pcolormesh(matrix, cmap=WEIGHTS, vmin=0.0, vmax=1.0, ec="#cccccc", lw=0.8)
             else:
-                axis.pcolormesh(matrix, cmap="PuOr", vmin=-limit, vmax=limit, ec="white", lw=0.8)
-            axis.set_title(title, fontsize=11)
+                axis.pcolormesh(matrix, cmap=SIGNED, vmin=-FULL, vmax=FULL, ec="#cccccc", lw=0.8)
+            axis.set_title(title, fontsize=11, color=LETTERS.get(title[-1], "black"))
             axis.invert_yaxis()
             axis.set(xticks=[], yticks=[], aspect="equal")
             axis.spines[:].set_visible(False)
     for axis in axes[:, 2]:
         axis.set_xlabel("keys", fontsize=9)
         axis.set_ylabel("queries", fontsize=9)
+    say_scale(figure, limit=FULL, weight=1)
     return figure
 
 

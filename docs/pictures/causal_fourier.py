@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import npformer as nf
+from docs.site.colours import SIGNED
 
 LENGTH, FEATURES = 16, 8
 
@@ -24,7 +25,7 @@ def draw():
     figure, axes = plt.subplots(1, 4, figsize=(7.2, 2.1))
     for axis, (title, matrix) in zip(axes, shown, strict=True):
         limit = np.sort(abs(matrix).ravel())[-8]  # a few entries may be much larger
-        axis.pcolormesh(matrix, cmap="PuOr", vmin=-limit, vmax=limit, ec="white", lw=0.3)
+        axis.pcolormesh(matrix, cmap=SIGNED, vmin=-limit, vmax=limit, ec="white", lw=0.3)
         axis.set_title(title, fontsize=10)
         axis.set(xticks=[], yticks=[], aspect="equal", xlabel="from")
         axis.invert_yaxis()

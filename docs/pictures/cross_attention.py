@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs.site.colours import WEIGHTS
 from npformer import functional as F
 
 
@@ -25,7 +26,7 @@ def draw():
         weights, _ = F.softmax(of_pairs, mask=allowed)
         seen = np.ma.masked_where(~allowed, weights)
         rows = np.arange(first, 7)
-        look = {"cmap": "viridis_r", "vmin": 0.0, "vmax": 1.0, "ec": "white", "lw": 0.8}
+        look = {"cmap": WEIGHTS, "vmin": 0.0, "vmax": 1.0, "ec": "white", "lw": 0.8}
         axis.pcolormesh(np.arange(7), rows, seen, **look)
         axis.add_patch(plt.Rectangle((0, first), 6, 6 - first, fill=False, ec="#bbbbbb", lw=0.8))
         axis.set_title(title, fontsize=10)

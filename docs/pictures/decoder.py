@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import npformer as nf
+from docs.site.colours import WEIGHTS
 
 SYMBOLS, LENGTH = 8, 8
 
@@ -28,7 +29,7 @@ def draw():
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.8), width_ratios=[1.1, 1.5])
     source = np.arange(3, 3 + SYMBOLS)[None]
     weights = reading(model, source, np.append([[1]], source[:, ::-1], axis=1))
-    left.pcolormesh(weights, cmap="viridis_r", vmin=0.0, vmax=1.0, ec="white", lw=0.8)
+    left.pcolormesh(weights, cmap=WEIGHTS, vmin=0.0, vmax=1.0, ec="white", lw=0.8)
     names = [chr(ord("a") + token - 3) for token in source[0]]
     left.set_xticks(np.arange(LENGTH) + 0.5, names)
     left.set_yticks(np.arange(LENGTH + 1) + 0.5, [*names[::-1], "end"])

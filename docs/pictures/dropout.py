@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs.site.colours import SIGNED
 from npformer import functional as F
 
 
@@ -18,7 +19,7 @@ def draw():
     )
     figure, axes = plt.subplots(1, 5, figsize=(7.2, 1.5))
     for axis, (title, matrix) in zip(axes, shown, strict=True):
-        axis.pcolormesh(matrix, vmin=0.0, vmax=2.0, ec="white", lw=0.8)
+        axis.pcolormesh(matrix, cmap=SIGNED, vmin=-2.0, vmax=2.0, ec="#cccccc", lw=0.8)
         axis.set_title(title, fontsize=10)
         axis.invert_yaxis()
         axis.set(xticks=[], yticks=[], aspect="equal")

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import npformer as nf
+from docs.site.colours import SIGNED
 
 
 def draw():
@@ -12,10 +13,10 @@ def draw():
     digit = nf.data.digits().test[0][0].astype("float64")
     mixed, _ = nf.functional.fourier_mixing(digit)
     parts = (
-        ("C", np.cos(angles), "PuOr", 1.0),
-        ("S", np.sin(angles), "PuOr", 1.0),
+        ("C", np.cos(angles), SIGNED, 1.0),
+        ("S", np.sin(angles), SIGNED, 1.0),
         ("X", digit, "gray_r", None),
-        ("Re F X F", mixed, "PuOr", np.sort(np.abs(mixed).ravel())[-4]),
+        ("Re F X F", mixed, SIGNED, np.sort(np.abs(mixed).ravel())[-4]),
     )
     figure, axes = plt.subplots(1, 4, figsize=(7.2, 2.0))
     for axis, (title, matrix, colours, limit) in zip(axes, parts, strict=True):

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs.site.colours import SIGNED
 from npformer import functional as F
 
 A = np.linspace(-4.0, 4.0, 161)
@@ -29,7 +30,7 @@ def draw():
         (axes[1], plain, "without a gate: SiLU(a)"),
         (axes[2], gated, "with one: SiLU(a) u"),
     ):
-        axis.pcolormesh(A, A, values, cmap="PuOr", vmin=-16, vmax=16, rasterized=True)
+        axis.pcolormesh(A, A, values, cmap=SIGNED, vmin=-16, vmax=16, rasterized=True)
         axis.contour(A, A, values, levels=levels, colors="#555555", linewidths=0.6)
         axis.set_title(title, fontsize=10)
         axis.set(xlabel="a", aspect="equal", xticks=[-4, 0, 4], yticks=[-4, 0, 4])

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs.site.colours import SIGNED, WEIGHTS
 from npformer import functional as F
 
 TOKENS, D_IN, D_OUT = 6, 4, 3
@@ -44,7 +45,7 @@ def products():
 def matrix_of_numbers(axis, matrix):
     """Draw a matrix as coloured cells, all cells of one size, each with its number."""
     n, m = matrix.shape
-    axis.pcolormesh(matrix, cmap="PuOr", vmin=-4.5, vmax=4.5, edgecolor="white", lw=1)
+    axis.pcolormesh(matrix, cmap=SIGNED, vmin=-4.5, vmax=4.5, edgecolor="white", lw=1)
     for (i, j), value in np.ndenumerate(matrix):
         colour = "white" if abs(value) > 3.0 else "#111111"
         number = f"{value:.1f}".replace("-0.0", "0.0")
@@ -63,7 +64,7 @@ def reads():
         _, cache = F.conv1d(np.zeros((length, length, 1)), W)
         # sample t gets dy = 1 at position t, so its dx is the derivative of y_t
         dx, _ = F.conv1d_backward(np.eye(length)[..., None], cache)
-        axis.pcolormesh(dx[..., 0], cmap="viridis", vmin=0.0, vmax=1.0, edgecolor="white", lw=1)
+        axis.pcolormesh(dx[..., 0], cmap=WEIGHTS, vmin=0.0, vmax=1.0, edgecolor="white", lw=1)
         axis.set_title(f"kernel of size {kernel}", fontsize=10)
         axis.set(xlabel="position read, s", xticks=np.arange(length) + 0.5, aspect="equal")
         axis.set_xticklabels(range(length), fontsize=9)

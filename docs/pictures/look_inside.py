@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 
 import npformer as nf
+from docs.site.colours import WEIGHTS
 from npformer.tasks.sources.recipes import RECIPES
 
 
@@ -23,7 +24,7 @@ def draw():
     for i, layer in enumerate(layers):
         for head, matrix in enumerate(layer.matrices[0]):
             axis = figure.add_subplot(grid[i, head + 1])
-            axis.pcolormesh(matrix, cmap="viridis", vmin=0.0)
+            axis.pcolormesh(matrix, cmap=WEIGHTS, vmin=0.0, vmax=1.0)
             axis.set_xlabel(f"head {head}", fontsize=9)
             if head == 0:
                 axis.set_ylabel(f"block {i}", fontsize=9)

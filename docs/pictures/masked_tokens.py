@@ -5,6 +5,7 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 
 import npformer as nf
+from docs.site.colours import SIGNED
 from npformer.data import mask_tokens
 
 SENTENCE = "the food was good and the people at the bar were friendly"
@@ -34,7 +35,7 @@ def draw():
     parts = gradients(ids, size, hidden, place=words.index("good"))
     most = max(abs(part).max() for part in parts.values())
     for axis, (title, part) in zip(axes[1:], parts.items(), strict=True):
-        axis.pcolormesh(part, cmap="PuOr", vmin=-most, vmax=most, ec="white", lw=0.6)
+        axis.pcolormesh(part, cmap=SIGNED, vmin=-most, vmax=most, ec="white", lw=0.6)
         axis.set_title(title, fontsize=10)
         axis.set_yticks(np.arange(size) + 0.5, names if axis is axes[1] else [""] * size)
         axis.set_xticks([])
@@ -56,6 +57,6 @@ def gradients(ids, size, hidden, place):
     logits, caches = model.forward(x, chosen)
     loss = model.loss.forward(logits, y[y >= 0])
     of_output = nf.Gradients(model)
-    model.output.backward(model.loss.backward(1.0, loss[1]), caches[-1], of_output)
+    model.output.backward(model.loss.backward(1.0, loss[1]), caches[-1][-1], of_output)
     output = dict(of_output)["embed.tokens.weight"]
     return {"dE, output": output, "dE, embedding": whole - output}

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import npformer as nf
+from docs.site.colours import SIGNED, WEIGHTS
 from npformer.tasks.sources.recipes import RECIPES
 
 NAMES = {
@@ -28,7 +29,7 @@ def draw():
         matrix = model.explain(image)[0].matrices[0, 0]
         shown = matrix.real
         limit = np.abs(shown).max()
-        colours = "viridis" if mixer != "fourier" else "PuOr"
+        colours = WEIGHTS if mixer != "fourier" else SIGNED
         low = 0.0 if mixer != "fourier" else -limit
         axis.pcolormesh(shown, cmap=colours, vmin=low, vmax=limit)
         axis.set_title(title, fontsize=10)

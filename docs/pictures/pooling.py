@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs.site.colours import SIGNED
 from npformer import functional as F
 from npformer.core import Context, Gradients
 from npformer.layers.pooling import FirstToken, Flatten
@@ -23,7 +24,7 @@ def draw():
         shown[f"dx, {name}"] = layer.backward(given, cache, Gradients(layer))
     figure, axes = plt.subplots(1, 4, figsize=(6.6, 2.1))
     for axis, (title, array) in zip(axes, shown.items(), strict=True):
-        axis.pcolormesh(array[0], cmap="PuOr", vmin=-1.6, vmax=1.6, ec="white", lw=0.8)
+        axis.pcolormesh(array[0], cmap=SIGNED, vmin=-1.6, vmax=1.6, ec="white", lw=0.8)
         axis.add_patch(plt.Rectangle((0, 3), 4, 2, fill=False, hatch="//", ec="#999999", lw=0))
         axis.set_title(title, fontsize=10)
         axis.invert_yaxis()

@@ -6,6 +6,7 @@ import io
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs.site.colours import WEIGHTS
 from docs.site.pages import BLOCK, DOCS
 
 
@@ -20,7 +21,7 @@ def draw():
         matrices = model.explain(ids, mask=ids > 0)[0].matrices[0]
         for head in (0, 1):
             axis = figure.add_subplot(grid[line, head])
-            axis.pcolormesh(matrices[head], cmap="Blues", vmin=0.0, vmax=1.0, ec="white", lw=1.2)
+            axis.pcolormesh(matrices[head], cmap=WEIGHTS, vmin=0.0, vmax=1.0, ec="white", lw=1.2)
             axis.set_title(f"head {head + 1}, {name} training", fontsize=10)
             axis.set_xticks(np.arange(5) + 0.5, words, fontsize=9)
             axis.set_yticks(np.arange(5) + 0.5, words if head == 0 else [""] * 5, fontsize=9)

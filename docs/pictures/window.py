@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs.site.colours import WEIGHTS
 from npformer.engine.cpu.tiles import Tiling
 from npformer.functional.averaging import allowed_pairs
 
@@ -28,7 +29,7 @@ def band(axis, causal):
     """Draw which keys each query sees."""
     like, lengths = np.zeros(1), (TOKENS, TOKENS)
     seen = allowed_pairs(None, causal, like, lengths, window=WINDOW)
-    axis.imshow(np.where(seen, 0.75, 0.0), cmap="Blues", vmin=0, vmax=1, rasterized=True)
+    axis.imshow(np.where(seen, 0.75, 0.0), cmap=WEIGHTS, vmin=0, vmax=1, rasterized=True)
     axis.set(xticks=[], yticks=[], xlabel="key")
     axis.set_xticks(np.arange(TOKENS + 1) - 0.5, minor=True)
     axis.set_yticks(np.arange(TOKENS + 1) - 0.5, minor=True)
@@ -57,5 +58,5 @@ def tiled(length):
     tiling = Tiling(1, 1, length, True, LONG_WINDOW)
     return sum(
         (queries.stop - queries.start) * (keys.stop - keys.start)
-        for _, queries, keys in tiling.tiles(tiling.groups)
+        for _, (queries, keys, *_) in tiling.tiles(tiling.groups)
     )

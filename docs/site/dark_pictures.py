@@ -12,8 +12,12 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.osutil import relative_uri
 
-INK = {"#000000": "#cfd0d0", "#444444": "#a4a8ad", "#0072b2": "#56b4e9"}
-"""What black, grey and dark blue become as lines and letters; black is furo's colour of text."""
+from docs.site.colours import LETTERS, LETTERS_IN_THE_DARK
+
+INK = {"#000000": "#cfd0d0", "#444444": "#a4a8ad", "#0072b2": "#56b4e9"} | {
+    LETTERS[letter]: LETTERS_IN_THE_DARK[letter] for letter in LETTERS
+}
+"""What black, grey and dark colours become as lines and letters; black is furo's colour of text."""
 
 GROUND = {"#ffffff": "#131416", "#f2f2f2": "#303335"}
 """What white and light grey become as the background of a picture, axes, boxes and markers."""
@@ -24,13 +28,13 @@ ON_GROUND = re.compile(
 """Backgrounds only, not the white cells of a heat map."""
 
 LINE = re.compile(r"((?:stroke|<text[^>]*?fill): )(#000000|#444444)")
-LETTERS = re.compile(r"(<text[^>]*?fill: )(#0072b2)")
+DARK_LETTERS = re.compile(rf"(<text[^>]*?fill: )(#0072b2|{'|'.join(LETTERS.values())})")
 
 
 def dark(svg: str) -> str:
     """Return the dark version of a picture that matplotlib drew."""
     svg = ON_GROUND.sub(lambda found: found[1] + GROUND[found[2]], svg)
-    for each in (LINE, LETTERS):
+    for each in (LINE, DARK_LETTERS):
         svg = each.sub(lambda found: found[1] + INK[found[2]], svg)
     # black text and markers have no fill of their own
     return svg.replace("*{stroke", f"svg{{fill: {INK['#000000']}}} *{{stroke", 1)

@@ -12,6 +12,8 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 
+from docs.site.colours import WEIGHTS
+
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"
 
 STYLE = {
@@ -23,7 +25,7 @@ STYLE = {
     "axes.prop_cycle": mpl.cycler(
         color=["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
     ),  # Okabe and Ito (2008): told apart by colour-blind readers
-    "image.cmap": "viridis",
+    "image.cmap": WEIGHTS.name,
     "lines.linewidth": 1.8,
     "svg.fonttype": "none",  # text stays text: small files that can be searched
     "svg.hashsalt": "npformer",

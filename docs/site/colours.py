@@ -1,0 +1,28 @@
+"""One code of colours for all pictures: docs/_static/live.css has the same for live ones.
+
+Orange is above 0 and blue below; green is a weight from 0 up. Queries, keys, values and attention
+weights have a colour each. A scale begins at 0, so that nearly equal numbers look alike.
+"""
+
+import matplotlib as mpl
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+PLUS, MINUS, WEIGHT = "#d55e00", "#0072b2", "#009e73"
+SIGNED = LinearSegmentedColormap.from_list("signed", [MINUS, "#ffffff", PLUS])
+WEIGHTS = LinearSegmentedColormap.from_list("weights", ["#ffffff", WEIGHT])
+for colours in (SIGNED, WEIGHTS):
+    mpl.colormaps.register(colours, force=True)  # for a style, which takes names
+LETTERS = {"Q": "#5b4bc4", "K": "#946200", "V": "#b8327a", "A": "#00755a"}
+"""The colours of queries, keys, values and attention weights, and of their gradients."""
+LETTERS_IN_THE_DARK = {"Q": "#a79bff", "K": "#f0b429", "V": "#ff8fc0", "A": "#3fd0a4"}
+
+
+def say_scale(figure: Figure, *, limit: float | None = None, weight: float | None = None) -> None:
+    """Write below a picture what its colours mean, and which numbers have the full colour."""
+    phrases = []
+    if limit is not None:
+        phrases.append(f"orange: above 0, blue: below 0, full colour at ±{limit:g}")
+    if weight is not None:
+        phrases.append(f"green: a weight, full colour at {weight:g}")
+    figure.supxlabel("; ".join(phrases), fontsize=8)
