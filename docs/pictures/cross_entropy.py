@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs.site.colours import draw_bars
 from npformer import functional as F
 
 
@@ -13,15 +14,14 @@ def draw():
     p, _ = F.softmax(logits)
     dlogits = F.softmax_cross_entropy_backward(1.0, cache)
     parts = (
-        ("logits z", logits[0], "#0072b2"),
-        ("p = softmax(z)", p[0], "#009e73"),
-        ("target q", np.eye(4)[1], "#999999"),
-        ("dz = p - q", dlogits[0], "#d55e00"),
+        ("logits z", logits[0], "value"),
+        ("p = softmax(z)", p[0], "weight"),
+        ("target q", np.eye(4)[1], "weight"),
+        ("dz = p - q", dlogits[0], "gradient"),
     )
     figure, axes = plt.subplots(1, 4, figsize=(7.2, 2.3))
-    for axis, (title, values, colour) in zip(axes, parts, strict=True):
-        axis.bar(np.arange(1, 5), values, color=colour)
-        axis.axhline(0.0, lw=0.8, c="black")
+    for axis, (title, values, kind) in zip(axes, parts, strict=True):
+        draw_bars(axis, values, kind)
         axis.set_title(title, fontsize=10)
         axis.set_xlabel("class", fontsize=9)
         axis.set_xticks(np.arange(1, 5))

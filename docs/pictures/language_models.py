@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs.site.colours import WEIGHT
 from npformer.training.generation.choosing import Choice
 
 
@@ -20,7 +21,7 @@ def draw():
     given = Choice().probabilities(logits)[0]
     for axis, (title, options) in zip(axes, shown, strict=True):
         p = Choice(**options).probabilities(logits)[0]
-        axis.bar(range(8), p, color="#0072b2")
+        axis.bar(range(8), p, color=WEIGHT)
         axis.step(np.arange(9) - 0.5, [*given, given[-1]], where="post", color="#bbbbbb", lw=1.0)
         axis.set_title(title, fontsize=10)
         axis.set(xticks=[], xlabel="tokens", ylim=(0.0, 0.6))

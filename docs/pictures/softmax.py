@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from docs.site.colours import draw_bars
 from npformer import functional as F
 
 
@@ -14,15 +15,14 @@ def draw():
     dx = F.softmax_backward(dy, cache)
     mean = float((dy * y).sum())
     parts = (
-        ("scores x", x, "#0072b2"),
-        ("softmax y", y, "#009e73"),
-        ("dy", dy, "#999999"),
-        ("dx", dx, "#d55e00"),
+        ("scores x", x, "value"),
+        ("softmax y", y, "weight"),
+        ("dy", dy, "gradient"),
+        ("dx", dx, "gradient"),
     )
     figure, axes = plt.subplots(1, 4, figsize=(7.2, 2.3))
-    for axis, (title, values, colour) in zip(axes, parts, strict=True):
-        axis.bar(np.arange(1, 6), values, color=colour)
-        axis.axhline(0.0, lw=0.8, c="black")
+    for axis, (title, values, kind) in zip(axes, parts, strict=True):
+        draw_bars(axis, values, kind)
         axis.set_title(title, fontsize=10)
         axis.set_xticks(np.arange(1, 6))
     axes[2].axhline(mean, ls="--", lw=1.2, c="black")
