@@ -19,7 +19,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_MODULES = {
+MODULES = {
     "core": "npformer.core",
     "data": "npformer.data",
     "distributed": "npformer.training.distributed",
@@ -36,7 +36,7 @@ _MODULES = {
 }
 """Each public module, by its short name."""
 
-_WITH_PARTS = ("functional", "layers", "mixers", "models", "optim", "data", "core")
+WITH_PARTS = ["functional", "layers", "losses", "mixers", "models", "optim", "data", "core"]
 """Modules whose names may be missed at the top of the package."""
 
 _NAMES = {
@@ -121,40 +121,32 @@ _NAMES = {
 }
 """The module of each other public name."""
 
-__all__ = sorted({*_MODULES, *_NAMES} - {"sklearn"})
+__all__ = sorted({*MODULES, *_NAMES} - {"sklearn"})
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value: Any = import_module(_MODULES[name])
+    if name in MODULES:
+        value: Any = import_module(MODULES[name])
     elif name in _NAMES:
         value = getattr(import_module(_NAMES[name]), name)
+    elif name.startswith("_") or find_spec(f"npformer.{name}") is not None:
+        # Python asks for these before it imports a folder of the package
+        raise AttributeError(f"module 'npformer' has no attribute {name!r}")
     else:
-        raise AttributeError(f"module 'npformer' has no attribute {name!r}{_advice(name)}")
+        from npformer.core.support.missing_names import missing_name_error
+
+        advice = (
+            "; write Encoder, SequenceClassifier or LanguageModel; their parts: npformer.layers"
+        )
+        raise missing_name_error(__name__, name, __all__, advice)
     globals()[name] = value
     return value
 
 
-def _advice(name: str) -> str:
-    """Return what to write instead of a name that the package does not have at its top."""
-    if name.startswith("_") or find_spec(f"npformer.{name}") is not None:
-        return ""  # Python asks for these before it imports a folder of the package
-    from npformer.core.support.other_names import place_of
-    from npformer.core.support.wording import did_you_mean
-
-    place = place_of(name)
-    if place is not None:
-        return f"; write {place}"
-    for short in _WITH_PARTS:
-        if hasattr(import_module(_MODULES[short]), name):
-            return f"; write npformer.{short}.{name}"
-    return did_you_mean(name, __all__) or (
-        "; write Encoder, SequenceClassifier or LanguageModel; their parts: npformer.layers"
-    )
-
-
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    from npformer.core.support.missing_names import public_names
+
+    return public_names(globals(), __all__)
 
 
 def _importable(name: str) -> None:

@@ -59,3 +59,18 @@ def test_each_hidden_name_of_a_model_exists(name):
 
 def test_completion_shows_no_hook_of_a_model(model):
     assert not models.HOOKS & {*dir(model)}
+
+
+def public(module):
+    """Return the names without underscores that completion shows of a module."""
+    return {name for name in dir(module) if not name.startswith("_")}
+
+
+def test_the_package_shows_its_public_names_alone():
+    assert public(nf) == {*nf.__all__}
+
+
+@pytest.mark.parametrize("name", sorted({*nf.MODULES} - {"sklearn"}))
+def test_a_public_module_shows_its_public_names_alone(name):
+    module = getattr(nf, name)
+    assert public(module) == {*module.__all__}

@@ -2,6 +2,8 @@
 
 import pkgutil
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -35,6 +37,32 @@ train_supervised: npformer.TextClassifier
 load_model: npformer.load
 EncoderClassifier: npformer.sklearn.EncoderClassifier
 clip_grad_norm_: npformer.clip_by_global_norm
+"""
+MISSPELT = """
+TextClasifier: TextClassifier
+evalute: evaluate
+funtional: functional
+LayerNrom: npformer.layers.LayerNorm
+softmx: npformer.functional.softmax
+functional.softmx: softmax
+layers.LayerNrom: LayerNorm
+losses.SoftmaxCrossEntrop: SoftmaxCrossEntropy
+mixers.Atention: Attention
+models.SequenceClassifer: npformer.SequenceClassifier
+optim.cosin: cosine
+data.digit: digits
+core.asary: asarray
+engine.fst: fast
+interop.from_pretraned: from_pretrained
+distributed.word: world
+published.BlogFNetBlok: BlogFNetBlock
+"""
+IN_ANOTHER_MODULE = """
+layers.softmax: npformer.functional.softmax
+functional.LayerNorm: npformer.layers.LayerNorm
+functional.fit: npformer.fit
+optim.AdamW: npformer.Adam
+losses.CrossEntropyLoss: npformer.losses.SoftmaxCrossEntropy
 """
 IN_FIT = """
 learning_rate=lr max_iter=epochs max_epochs=epochs num_train_epochs=epochs epoch=epochs
@@ -133,9 +161,35 @@ def test_the_command_line_names_its_own(command, ours, capsys):
     assert capsys.readouterr().err.splitlines()[0].endswith(f". Did you mean {ours}?")
 
 
-def test_a_misspelt_name_gets_the_one_that_is_close():
-    with pytest.raises(AttributeError, match=r"'TextClasifier'\. Did you mean 'TextClassifier'\?$"):
-        nf.TextClasifier  # noqa: B018
+def error_of(path):
+    """Return the message about a name that a public module does not have."""
+    module, _, name = path.rpartition(".")
+    with pytest.raises(AttributeError) as error:
+        getattr(getattr(nf, module) if module else nf, name)
+    return first_line(error)
+
+
+@pytest.mark.parametrize(("path", "close"), lines(MISSPELT))
+def test_a_misspelt_name_gets_the_one_that_is_close(path, close):
+    assert error_of(path).endswith(f". Did you mean {close!r}?")
+
+
+@pytest.mark.parametrize(("path", "place"), lines(IN_ANOTHER_MODULE))
+def test_a_name_of_another_module_gets_its_place(path, place):
+    assert error_of(path).endswith(f"; write {place}")
+
+
+@pytest.mark.parametrize("name", nf.MODULES)
+def test_each_public_module_says_under_its_short_name_what_it_lacks(name):
+    pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
+    message = f"module 'npformer.{name}' has no attribute 'zqzqzqzq'"
+    assert error_of(f"{name}.zqzqzqzq") == message
+
+
+def test_python_s_traceback_adds_no_suggestion_of_its_own():
+    code = "import npformer as nf; nf.TextClasifier"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.stderr.count("Did you mean") == 1
 
 
 def test_an_estimator_suggests_nothing_for_an_unknown_name():

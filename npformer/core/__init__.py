@@ -32,6 +32,7 @@ from npformer.core.padding import Padding, check_ends_in_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters, value_of
 from npformer.core.precision import PRECISIONS, precision, use_precision
 from npformer.core.support.builders import same_definition
+from npformer.core.support.missing_names import lead_to_names
 from npformer.core.support.registry import PLUGIN_FILE, Registry
 from npformer.core.support.specs import parse_spec, split_names
 from npformer.core.support.wording import a_type, describe
@@ -88,3 +89,5 @@ __all__ = [
     "use_precision",
     "value_of",
 ]
+
+lead_to_names(__name__)

@@ -3,6 +3,7 @@
 Nothing is downloaded.
 """
 
+from npformer.core.support.missing_names import lead_to_names
 from npformer.data.dataset import Dataset
 from npformer.data.digits import SPLITS, digits
 from npformer.data.generated import majority, parity, pointer, recall, reverse
@@ -30,3 +31,5 @@ __all__ = [
     "sharded",
     "vowels",
 ]
+
+lead_to_names(__name__)

@@ -7,6 +7,7 @@ reuses it. A `Team` shares a batch among threads.
 """
 
 from npformer.core.dispatch import enabled, use_kernels
+from npformer.core.support.missing_names import lead_to_names
 from npformer.engine import (  # they fill the table
     fast_layers,
     fast_linear,
@@ -30,3 +31,5 @@ __all__ = [
     "has_twin",
     "use_kernels",
 ]
+
+lead_to_names(__name__)

@@ -15,6 +15,7 @@ give shapes; ``[.., Lq, d]`` is any leading axes, query length and features. In 
 comment quotes the forward line whose gradient follows.
 """
 
+from npformer.core.support.missing_names import lead_to_names
 from npformer.functional.activations import (
     gelu,
     gelu_backward,
@@ -152,3 +153,5 @@ __all__ += ["max_pooling", "max_pooling_backward", "mean_pooling", "mean_pooling
 __all__ += ["softmax_cross_entropy", "softmax_cross_entropy_backward"]
 __all__ += ["binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits_backward"]
 __all__ += ["mean_squared_error", "mean_squared_error_backward"]
+
+lead_to_names(__name__)

@@ -1,5 +1,6 @@
 """Reading weights from other libraries, and writing models for other programs."""
 
+from npformer.core.support.missing_names import lead_to_names
 from npformer.interop.families import ARCHITECTURES
 from npformer.interop.from_pretrained import from_pretrained
 from npformer.interop.huggingface import from_bert, from_fnet, to_bert, to_fnet
@@ -24,3 +25,5 @@ __all__ = [
     "to_fnet",
     "to_onnx",
 ]
+
+lead_to_names(__name__)

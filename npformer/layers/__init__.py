@@ -4,6 +4,7 @@ A layer that draws weights takes a `seed`, which is a whole number or a NumPy ge
 `dtype`, "float32" or "float64".
 """
 
+from npformer.core.support.missing_names import lead_to_names
 from npformer.layers.activation import ACTIVATIONS, GELU, ReLU, SiLU, Tanh
 from npformer.layers.conv1d import Conv1d
 from npformer.layers.cross_attention import BlockwiseCrossAttention, CrossAttention
@@ -62,3 +63,5 @@ __all__ = [
     "TokenDropout",
     "TokenTypes",
 ]
+
+lead_to_names(__name__)

@@ -1,6 +1,7 @@
 """Token mixers: layers in which tokens see each other. All have the same signature."""
 
 from npformer.core import Registry
+from npformer.core.support.missing_names import lead_to_names
 from npformer.layers.state import State
 from npformer.mixers.attention import Attention
 from npformer.mixers.attention_scores import AttentionScores
@@ -92,3 +93,5 @@ __all__ = [
     "WholeSequenceMixer",
     "hybrid",
 ]
+
+lead_to_names(__name__)

@@ -1,5 +1,6 @@
 """Encoder, decoder and the models around them, forward and backward."""
 
+from npformer.core.support.missing_names import lead_to_names
 from npformer.models.batch import Batch
 from npformer.models.block import EncoderBlock
 from npformer.models.config import POSITIONS, EncoderConfig
@@ -27,3 +28,5 @@ __all__ = [
     "Transformer",
     "accumulate",
 ]
+
+lead_to_names(__name__)

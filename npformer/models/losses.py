@@ -13,8 +13,21 @@ import numpy as np
 
 from npformer import functional as F
 from npformer.core import Array, Registry, array_module, backend_of, checks, to_numpy
+from npformer.core.support.missing_names import lead_to_names
 from npformer.core.support.weights import moderate
 from npformer.functional.embedding import check_ids
+
+__all__ = [
+    "LOSSES",
+    "BinaryCrossEntropy",
+    "Classification",
+    "Loss",
+    "MeanSquaredError",
+    "Measured",
+    "SoftmaxCrossEntropy",
+]
+
+lead_to_names(__name__)
 
 MOST_CONFUSED = 100
 """Classes of which it is counted how often each is taken for each other: not words."""

@@ -1,5 +1,6 @@
 """Optimizers by hand: what training asks of one, Adam, SGD, schedules, weight decay, clipping."""
 
+from npformer.core.support.missing_names import lead_to_names
 from npformer.optim.adam import Adam, adam_update
 from npformer.optim.clipping import NonFiniteGradientError, clip_by_global_norm, global_norm
 from npformer.optim.optimizer import Optimizer
@@ -35,3 +36,5 @@ __all__ = [
     "sgd_update",
     "warmup_inverse_sqrt",
 ]
+
+lead_to_names(__name__)

@@ -20,6 +20,7 @@ from npformer.core import (
     generators,
 )
 from npformer.core.inputs import Sequences
+from npformer.core.support.missing_names import lead_to_names
 from npformer.layers import (
     GELU,
     Dropout,
@@ -34,6 +35,17 @@ from npformer.layers.feed_forward import MAPS
 from npformer.models.batch import Batch
 from npformer.models.losses import BinaryCrossEntropy
 from npformer.models.step import accumulate
+
+__all__ = [
+    "AskersSynthesizer",
+    "BlogFNetBlock",
+    "KerasFeedForward",
+    "benchmark_loss_and_gradients",
+    "benchmark_model",
+    "blog_fnet",
+]
+
+lead_to_names(__name__)
 
 
 class KerasFeedForward(Layer):

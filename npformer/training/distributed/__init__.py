@@ -5,6 +5,7 @@
 Started with ``mpiexec -n 4 python train.py``, each rank computes a part of each batch.
 """
 
+from npformer.core.support.missing_names import lead_to_names
 from npformer.training.distributed.communicator import Communicator, RankFailed
 from npformer.training.distributed.world import (
     LauncherError,
@@ -21,3 +22,5 @@ __all__ = [
     "number_of_launched_ranks",
     "world",
 ]
+
+lead_to_names(__name__)
