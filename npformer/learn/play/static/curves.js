@@ -26,7 +26,7 @@ const SMALL = 0.1;
 function steep(lines) {
   const most = Math.max(...lines.flatMap(({ points }) => points.map(([, y]) => y)), 0);
   const now = Math.max(...lines.filter(({ faint }) => !faint).map(({ points }) => points.at(-1)[1]));
-  return now < SMALL * most ? "log" : "even";
+  return lines.length && now < SMALL * most ? "log" : "even";
 }
 
 export function curves(over = false) { // over: what has no point gets none

@@ -84,6 +84,29 @@ def test_the_last_half_has_its_own_axis(learned):
     assert losses.evaluate("(canvas) => canvas.toDataURL()") != before
 
 
+def test_an_axis_that_somebody_chose_stays(learned):
+    axis = chart(learned, "Accuracy").locator("select")
+    other = "even" if axis.input_value() == "error" else "error"
+    axis.select_option(other)
+    learned.locator("#train .part").select_option("0.5")
+    learned.locator("#train .part").select_option("0")
+    assert axis.input_value() == other
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "expected"),
+    [
+        ("digits", {"epochs": 6}, {"Accuracy": "error", "Loss": "log"}),
+        ("parity", {"epochs": 1}, {"Accuracy": "even", "Loss": "even"}),
+    ],
+)
+def test_an_axis_suits_what_was_learned(page, task, settings, expected):
+    start(page, "attention", task=task, **settings)
+    wait_for(page, "finished")
+    chosen = {title: chart(page, title).locator("select").input_value() for title in expected}
+    assert chosen == expected
+
+
 def axes(page, expression):
     """Return what an expression of axes.js is worth."""
     return page.evaluate(f"import('/static/axes.js').then((axes) => {expression})")
