@@ -118,7 +118,7 @@ function ownSentence(place) {
     const row = weights()[k];
     for (const token of $(".tokens").querySelectorAll("[data-place]")) {
       const t = Number(token.dataset.place);
-      token.style.setProperty("--looks", `${(100 * row[t]).toFixed(0)}%`);
+      token.style.setProperty("--looks", `${(50 * row[t]).toFixed(0)}%`); // words stay readable
       token.classList.toggle("later", t > k);
       token.tabIndex = t === k ? 0 : -1;
       token.setAttribute("aria-pressed", String(t === k));
