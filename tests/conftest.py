@@ -155,3 +155,22 @@ def browser():
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def short_samples_have_kernels(monkeypatch):
+    """Let kernels for short samples run without compiled loops; return the names of their calls."""
+    from npformer.engine.cpu.rows import LEAVES
+
+    calls = []
+
+    def noting(leaf):
+        def run(*arguments):
+            calls.append(leaf.passes.__name__)
+            leaf.passes(*arguments)
+
+        return run
+
+    for name in ("attention_of_short", "dense_synthesizer_of_short", "network_of_short"):
+        monkeypatch.setattr(LEAVES[name], "run", noting(LEAVES[name]))
+    return calls

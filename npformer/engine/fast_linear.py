@@ -100,7 +100,7 @@ class FastFeedForward(ByKernel, PositionwiseFeedForward):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if context.training and self.dropout > 0.0:
             return super().forward(x, context)
-        kernel_arguments = self._kernel_arguments()
+        kernel_arguments = self.kernel_arguments()
         if kernel_arguments is None:
             return super().forward(x, context)
         parameters, activation = kernel_arguments
@@ -113,9 +113,9 @@ class FastFeedForward(ByKernel, PositionwiseFeedForward):
         return result or super().forward(x, context)
 
     def passes_over(self) -> tuple[Any, ...]:
-        return () if self._kernel_arguments() is None else (self.__dict__["activation"],)
+        return () if self.kernel_arguments() is None else (self.__dict__["activation"],)
 
-    def _kernel_arguments(self) -> tuple[list[Parameter], str] | None:
+    def kernel_arguments(self) -> tuple[list[Parameter], str] | None:
         """Return the parameters and the activation's name; None if the kernel lacks a layer."""
         attributes = self.__dict__
         parameters = weights_and_biases(

@@ -47,6 +47,9 @@ OVERRIDABLE = {
 }
 """Steps of `GeneralAttention` that the kernel replaces; a user may set them on a mixer."""
 
+OVERRIDABLE_AVERAGING = {"heads", "heads_backward", "scores", "scores_backward"}
+"""The same of an `AveragingMixer`."""
+
 
 class FastAveraging(Fast):
     """An `AveragingMixer` with fast layers, and a kernel, named by `kernel`, for its heads."""
@@ -60,13 +63,15 @@ class FastAveraging(Fast):
         """Return the parameters and settings for the kernel; None if it does not know a layer."""
         raise NotImplementedError
 
+    def overrides_heads(self) -> bool:
+        """Return whether a user has set a step on the mixer that the kernel replaces."""
+        return not OVERRIDABLE_AVERAGING.isdisjoint(vars(self))
+
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         mixer: Any = self
-        attributes = mixer.__dict__
         result = None
-        overrides_scores = "scores" in attributes or "scores_backward" in attributes
         drops_weights = context.training and mixer.attention_dropout > 0.0
-        if not overrides_scores and not drops_weights:
+        if not self.overrides_heads() and not drops_weights:
             arguments = self.kernel_arguments()
             if arguments is not None:
                 parameters, settings = arguments
@@ -111,6 +116,9 @@ class FastAttention(Fast, Attention):
         if arguments is None:
             return super().forward(x, context)
         parameters, settings = arguments
+        short = self._short_output(x, parameters, settings, context)
+        if short is not None:
+            return short, None
         x = finite_at_padding(x, context.padding)
         result = self.run("attention_heads", x, parameters, *settings, context=context)
         if result is None:
@@ -118,6 +126,17 @@ class FastAttention(Fast, Attention):
         merged, saved = result
         y, output_cache = self.output.forward(merged, context)
         return y, (saved, output_cache, context.padding)
+
+    def _short_output(
+        self, x: Array, parameters: Sequence[Any], settings: tuple[Any, ...], context: Context
+    ) -> Array | None:
+        """Return the output for a few short sequences at evaluation; None without a kernel."""
+        kernel = self.short_kernel("short_attention", x, context)
+        output = weights_and_biases(self.__dict__["output"])
+        if kernel is None or output is None or None in parameters or len(settings) != 3:
+            return None
+        values = [parameter.value for parameter in (*parameters, *output)]
+        return kernel(x, *values, n_heads=settings[0], causal=settings[1])
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         if type(cache[0]) is not Saved:
@@ -198,6 +217,22 @@ class FastDenseSynthesizer(FastAveraging, DenseSynthesizer):
         if value is None or len(self.W2.value) != attributes["n_heads"]:
             return None
         return [*self.score_parameters(), *value], (attributes["causal"],)
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        short = self._short_output(x, context)
+        return super().forward(x, context) if short is None else (short, None)
+
+    def _short_output(self, x: Array, context: Context) -> Array | None:
+        """Return the output for a few short sequences at evaluation; None without a kernel."""
+        kernel = self.short_kernel("short_dense_synthesizer", x, context)
+        if kernel is None or self.overrides_heads():
+            return None
+        arguments, output = self.kernel_arguments(), weights_and_biases(self.__dict__["output"])
+        if arguments is None or output is None:
+            return None
+        parameters, settings = arguments
+        values = [parameter.value for parameter in (*parameters, *output)]
+        return kernel(x, *values, causal=settings[0])
 
 
 class FastFourier(Fast, Fourier):

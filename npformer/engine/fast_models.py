@@ -1,6 +1,7 @@
 """Fast models: the plain passes call twins of their layers, and residual sums use lent memory."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,10 @@ import numpy as np
 from npformer.core import Array, Context, Gradients, Layer, array_module, value_of
 from npformer.engine.context import EngineContext, engine_context
 from npformer.engine.fast_layers import FastDropout, FastLayerNorm
+from npformer.engine.fast_linear import FastFeedForward
 from npformer.engine.one_use import take, taken_once
 from npformer.engine.twin_classes import TABLE, Child, Fast, FirstChild, Saved, is_exactly
-from npformer.layers import CrossAttention, Dropout
+from npformer.layers import CrossAttention, Dropout, LayerNorm
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.state import State, States
 from npformer.mixers import Mixer
@@ -81,6 +83,17 @@ class MemoryAttention:
         return dx
 
 
+class Computed:
+    """A sublayer that has already run, called like a layer."""
+
+    def __init__(self, y: Array) -> None:
+        self.y = y
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, None]:
+        """Return the output."""
+        return self.y, None
+
+
 class FastBlock(Fast, EncoderBlock):
     """`EncoderBlock` with residual sums in lent memory, or by one kernel with dropout and norm."""
 
@@ -137,6 +150,10 @@ class FastBlock(Fast, EncoderBlock):
         attributes, context = self.__dict__, engine_context(context)
         if attributes["feed_forward"] is not None:
             sublayers = {**sublayers, "feed_forward": self.feed_forward}
+        if list(sublayers) == ["mixer", "feed_forward"]:
+            z, sublayers["mixer"] = self._short_rest(x, sublayers["mixer"], context)
+            if z is not None:
+                return z
         residual = self._post_norm if self.norm == "post" else self._pre_norm
         adds_only = self.norm == "pre" and not context.training
         for name, sublayer in sublayers.items():
@@ -148,6 +165,48 @@ class FastBlock(Fast, EncoderBlock):
                 dropout = getattr(self, f"{name}_dropout")
                 x, _ = residual(sublayer, dropout, norm, x, context)
         return x
+
+    def _short_rest(self, x: Array, mixer: Any, context: EngineContext) -> tuple[Array, Any]:
+        """Return the block's output for a few short sequences, by one kernel after the mixer.
+
+        Without a kernel the output is None, and the mixer is returned for the usual passes: as
+        itself, or, if it has already run, in a form that returns its output.
+        """
+        network = self._short_network(x, context)
+        if network is None:
+            return None, mixer
+        mixer_input = x if self.norm == "post" else self.mixer_norm.forward(x, context)[0]
+        y, _ = mixer.forward(mixer_input, context)
+        return network(x, y), Computed(y)
+
+    def _short_network(self, x: Array, context: EngineContext) -> Callable[..., Any] | None:
+        """Return a function of x and the mixer's output: the kernel for the rest of the block.
+
+        Return None if there is none for x, or if it lacks a layer of this block.
+        """
+        attributes = self.__dict__
+        kernel = self.short_kernel("short_network", x, context)
+        network = self.feed_forward
+        if kernel is None or type(network) is not FastFeedForward:
+            return None
+        arguments = network.kernel_arguments()
+        norms = attributes["mixer_norm"], attributes["feed_forward_norm"]
+        dropouts = attributes["mixer_dropout"], attributes["feed_forward_dropout"]
+        has_stock_norms = all(
+            is_exactly(norm, LayerNorm) and norm.beta is not None for norm in norms
+        )
+        has_stock_dropouts = all(is_exactly(dropout, Dropout) for dropout in dropouts)
+        if arguments is None or not (has_stock_norms and has_stock_dropouts):
+            return None
+        parameters, activation = arguments
+        norm1, norm2 = ((norm.gamma.value, norm.beta.value, norm.eps) for norm in norms)
+        return partial(
+            kernel,
+            norm1=norm1 if self.norm == "post" else None,
+            maps=[parameter.value for parameter in parameters],
+            activation=activation,
+            norm2=norm2,
+        )
 
     def _residual_backward(self) -> Callable[..., Array]:
         """Return the backward pass of a residual connection."""
@@ -337,59 +396,3 @@ TABLE.add_container(
     source=FirstChild(),
     target=FirstChild(),
 )
-
-
-def skip_frozen_layers(twin: Any) -> Any:
-    """Return passes that end above the frozen layers of a `SequenceModel`; else the twin itself."""
-    is_sequence_model = isinstance(twin, Fast) and isinstance(twin, SequenceModel)
-    if not is_sequence_model or twin.embed.trainable():
-        return twin
-    passes = type(twin).forward, type(twin).backward
-    if passes != (SequenceModel.forward, SequenceModel.backward):
-        return twin
-    return AboveFrozen(twin)
-
-
-class AboveFrozen:
-    """The passes of a `SequenceModel` whose embedding, and perhaps more, is frozen.
-
-    The backward pass ends at the lowest layer with a trained parameter. With the embedding and
-    three blocks of four frozen, a step takes 0.57 of the time; with only the head trained, 0.42
-    (one worker, 64 sequences of 32 tokens, d_model 128).
-    """
-
-    def __init__(self, twin: Any) -> None:
-        self.twin = twin
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """Return the logits, and what `backward` needs."""
-        logits, caches = self.twin.forward(x, context)
-        return logits, caches
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        """Add the gradients of the trained parameters."""
-        _, encoder_cache, pool_cache, classify_cache = cache
-        model = self.twin
-        dpooled = model.classify.backward(dy, classify_cache, gradients)
-        if not (model.pool.trainable() or model.encoder.trainable()):
-            return
-        dencoded = model.pool.backward(dpooled, pool_cache, gradients)
-        if type(model.encoder) is not FastEncoder:
-            model.encoder.backward(dencoded, encoder_cache, gradients)
-            return
-        block_caches, norm_cache, mask = encoder_cache
-        layers = [*zip(model.encoder.blocks, block_caches, strict=True)]
-        if model.encoder.final_norm is not None:
-            layers.append((model.encoder.final_norm, norm_cache))
-        lowest = first_trainable([layer for layer, _ in layers])
-        dx = without_padding(dencoded, mask)
-        for layer, cache in reversed(layers[lowest:]):
-            dx = layer.backward(dx, cache, gradients)
-
-
-def first_trainable(layers: list[Layer]) -> int:
-    """Return the index of the first layer with a trained parameter; len(layers) if none has."""
-    for index, layer in enumerate(layers):
-        if layer.trainable():
-            return index
-    return len(layers)

@@ -22,10 +22,10 @@ from npformer.core import (
 )
 from npformer.core.cut_masks import Cut
 from npformer.core.inputs import Sequences
+from npformer.engine.above_frozen import skip_frozen_layers
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
-from npformer.engine.fast_models import skip_frozen_layers
 from npformer.engine.fast_outputs import accumulate_by_rows, computes_by_rows
 from npformer.engine.snapshot import Snapshot, snapshot_of
 from npformer.engine.threads import run_in_workers

@@ -13,6 +13,10 @@ from npformer.core import Array, Context, Gradients, Layer, Parameter
 from npformer.core.attachment import ATTACHMENT, attachment
 from npformer.engine.context import engine_context
 
+LONGEST, PRODUCTS = 128, 1 << 21
+"""Short sequences have at most `LONGEST` tokens, and batch x length x d_model^2 is at most
+`PRODUCTS`. Beyond either, calls shared among threads, or by a faster BLAS, take less time."""
+
 FLOATS = "fd"
 """Codes of the dtypes of kernels, float32 and float64; for others the plain layers run."""
 
@@ -73,6 +77,20 @@ class Fast:
             values = [None if parameter is None else parameter.value for parameter in parameters]
         y, cache = kernel[0](x, *values, *settings, context=engine_context(context))
         return y, Saved(kernel[1], cache, parameters) if context.keep else None
+
+    def short_kernel(self, name: str, x: Array, context: Context) -> Callable[..., Any] | None:
+        """Return a kernel for a few short sequences at evaluation; None if there is none for x.
+
+        The kernel itself returns None if it cannot take an array.
+        """
+        if context.keep or context.training or context.mask is not None:
+            return None
+        if x.ndim != 3 or x.shape[1] > LONGEST or not 0 < x.size * x.shape[2] <= PRODUCTS:
+            return None
+        if engine_context(context).threads > 1:
+            return None
+        pair = self._twins.kernel(name, x)
+        return None if pair is None else pair[0]
 
 
 class ByKernel(Fast):

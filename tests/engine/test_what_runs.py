@@ -119,12 +119,14 @@ changes = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 
 
 @changes
-def test_what_is_put_into_a_model_runs(change, batch):
+@pytest.mark.parametrize("mask", [users.MASK, None], ids=["masked", "whole"])
+@pytest.mark.usefixtures("short_samples_have_kernels")
+def test_what_is_put_into_a_model_runs(change, batch, mask):
     model = users.make()
-    before = model(batch[0], users.MASK)
+    before = model(batch[0], mask)
     change(model)
-    users.assert_logits_agree(model, batch[0])
-    assert np.abs(model(batch[0], users.MASK) - before).max() > 1e-4, "the change shows in nothing"
+    users.assert_logits_agree(model, batch[0], mask)
+    assert np.abs(model(batch[0], mask) - before).max() > 1e-4, "the change shows in nothing"
 
 
 @changes

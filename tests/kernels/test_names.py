@@ -21,6 +21,7 @@ FORWARD, BACKWARD = (
         f"{device.__name__} {name}": (name, pair[which])
         for device in (cpu, gpu)
         for name, pair in device.KERNELS.items()
+        if pair[which] is not None
     }
     for which in (0, 1)
 )
@@ -100,6 +101,7 @@ def test_a_line_that_leads_nowhere_fails(text):
 
 
 def test_every_table_was_read():
-    assert len(FORWARD) == len(BACKWARD) == len(cpu.KERNELS) + len(gpu.KERNELS) >= 22
+    assert len(FORWARD) == len(cpu.KERNELS) + len(gpu.KERNELS) >= 25
+    assert len(BACKWARD) == len(FORWARD) - 3  # those for short samples, at evaluation only
     assert len(UPDATES) == 3
     assert len(CUDA) >= 26

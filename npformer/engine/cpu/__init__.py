@@ -26,6 +26,11 @@ from npformer.engine.cpu.norms import (
     residual_norm_backward,
     rms_norm,
 )
+from npformer.engine.cpu.short_samples import (
+    short_attention,
+    short_dense_synthesizer,
+    short_network,
+)
 
 KERNELS: dict[str, Any] = {
     "attention_heads": (attention_heads, attention_heads_backward),
@@ -39,9 +44,13 @@ KERNELS: dict[str, Any] = {
     "linear": (linear, linear_backward),
     "residual_norm": (residual_norm, residual_norm_backward),
     "rms_norm": (rms_norm, norm_backward),
+    "short_attention": (short_attention, None),
+    "short_dense_synthesizer": (short_dense_synthesizer, None),
+    "short_network": (short_network, None),
     "softmax_cross_entropy": (softmax_cross_entropy, softmax_cross_entropy_backward),
 }
-"""By the name of the pair that each replaces. A kernel for several pairs has its own name."""
+"""By the name of the pair that each replaces. A kernel for several pairs has its own name.
+One without a backward pass is for evaluation only."""
 
 WHY_NO_LOOPS = use_loops()
 """Why leaves run NumPy's passes; empty if they run their loops."""

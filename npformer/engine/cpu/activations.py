@@ -44,7 +44,8 @@ def apply_in_chunks(activate: Callable[..., None]) -> Callable[..., None]:
     return passes
 
 
-def _relu_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
+def relu_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
+    """`bias_relu` as a loop."""
     zero = x.dtype.type(0.0)
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
@@ -54,7 +55,7 @@ def _relu_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
                 dy[i, j] = dy[i, j] if v > zero else dy[i, j] * zero
 
 
-@leaf(_relu_loop, FUSED)
+@leaf(relu_loop, FUSED)
 @apply_in_chunks
 def bias_relu(z: Array, y: Array, dy: Array | None, space: Sequence[Array]) -> None:
     """Replaces `functional.relu`: y = max(0, z). The derivative is z > 0."""
@@ -63,7 +64,8 @@ def bias_relu(z: Array, y: Array, dy: Array | None, space: Sequence[Array]) -> N
         dy *= z > 0.0
 
 
-def _gelu_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
+def gelu_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
+    """`bias_gelu` as a loop."""
     far, zero, one = x.dtype.type(FAR), x.dtype.type(0.0), x.dtype.type(1.0)
     scale = x.dtype.type(1.0 / math.sqrt(2.0 * math.pi))
     v, distance, height = np.empty_like(x[0]), np.empty_like(x[0]), np.empty_like(x[0])
@@ -85,7 +87,7 @@ def _gelu_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
                 gradient[j] *= phi[j] + v[j] * (scale * height[j])
 
 
-@leaf(_gelu_loop, FUSED)
+@leaf(gelu_loop, FUSED)
 @apply_in_chunks
 def bias_gelu(z: Array, y: Array, dy: Array | None, space: Sequence[Array]) -> None:
     """Replaces `functional.gelu`: y = z Phi(z). The derivative is Phi(z) + z Phi'(z)."""
@@ -132,7 +134,8 @@ def _gate(z: Array, slope: Array, y: Array, differentiates: bool) -> None:
         np.divide(1.0, slope, out=slope)
 
 
-def _gelu_tanh_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
+def gelu_tanh_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
+    """`bias_gelu_tanh` as a loop."""
     one = x.dtype.type(1.0)
     root = x.dtype.type(2.0 * math.sqrt(2.0 / math.pi))
     cube = x.dtype.type(2.0 * 0.044715 * math.sqrt(2.0 / math.pi))
@@ -153,7 +156,7 @@ def _gelu_tanh_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
                 gradient[j] *= slope
 
 
-@leaf(_gelu_tanh_loop, FUSED)
+@leaf(gelu_tanh_loop, FUSED)
 @apply_in_chunks
 def bias_gelu_tanh(z: Array, y: Array, dy: Array | None, space: Sequence[Array]) -> None:
     """Replaces `functional.gelu` with tanh.
@@ -178,7 +181,8 @@ def bias_gelu_tanh(z: Array, y: Array, dy: Array | None, space: Sequence[Array])
     dy *= z
 
 
-def _silu_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
+def silu_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
+    """`bias_silu` as a loop."""
     one = x.dtype.type(1.0)
     v, gate = np.empty_like(x[0]), np.empty_like(x[0])
     for i in range(x.shape[0]):
@@ -195,7 +199,7 @@ def _silu_loop(x, b, y, dy):  # type: ignore[no-untyped-def]
                 gradient[j] *= s + v[j] * s * (one - s)
 
 
-@leaf(_silu_loop, FUSED)
+@leaf(silu_loop, FUSED)
 @apply_in_chunks
 def bias_silu(z: Array, y: Array, dy: Array | None, space: Sequence[Array]) -> None:
     """Replaces `functional.silu`: y = z s, s = 1 / (1 + e^-z). The derivative: s + y (1 - s)."""

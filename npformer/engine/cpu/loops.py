@@ -7,13 +7,14 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from npformer.core.support.waiting_signals import signals_wait
-from npformer.engine.cpu.rows import FUSED, LEAVES
+from npformer.engine.cpu.rows import FUSED, LEAVES, SUMS
 from npformer.engine.trusted_kernels import cache_folder
 
 VARIABLE = "NPFORMER_LOOPS"
@@ -55,6 +56,9 @@ def use_loops() -> str:
     for function, in_float32 in SCALARS:
         overload = numba.extending.overload(function, jit_options=jit_options, strict=False)
         overload(choose_body(function, in_float32))
+    for loop, fastmath in loops_for_loops():
+        overload = numba.extending.overload(loop, jit_options=numba_options(fastmath), strict=False)
+        overload(partial(_choose_itself, loop))
     loops_folder = str(cache_folder() / f"loops-{_digest_of_sources()}")
     previous_folder = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = loops_folder
@@ -71,6 +75,16 @@ def use_loops() -> str:
     finally:
         numba.config.CACHE_DIR = previous_folder
     return ""
+
+
+def loops_for_loops() -> list[tuple[Callable[..., Any], set[str]]]:
+    """Return functions that a loop may call, and what LLVM may change in each: other loops too."""
+    return [(leaf.loop, leaf.fastmath) for leaf in LEAVES.values()] + HELPERS
+
+
+def _choose_itself(loop: Callable[..., Any], *types: Any) -> Callable[..., Any]:
+    """Return the function that numba compiles for a call of a loop: the loop itself."""
+    return loop
 
 
 def loops_are_off() -> bool:
@@ -150,6 +164,16 @@ def _digest_of_sources() -> str:
 
 SCALARS: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
 """Functions that have a separate body for float32, and that body."""
+
+
+HELPERS: list[tuple[Callable[..., Any], set[str]]] = []
+"""Functions of arrays that loops call, and what LLVM may change in each."""
+
+
+def loop_helper(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let loops call this function of arrays, which is itself a loop."""
+    HELPERS.append((function, SUMS | FUSED))
+    return function
 
 
 def scalar(in_float32: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -131,7 +131,8 @@ def _norm_of_few(rows: Array, gamma: Array, beta: Array | None, eps: float, cent
     return u
 
 
-def _norm_loop(x, y, scale, beta, eps, centred, units, lengths, z):  # type: ignore[no-untyped-def]
+def norm_loop(x, y, scale, beta, eps, centred, units, lengths, z):  # type: ignore[no-untyped-def]
+    """`norm_rows` as a loop."""
     n, d = x.shape
     one = x.dtype.type(1.0)
     mean_of, d_eps = one / x.dtype.type(d), x.dtype.type(d * eps)
@@ -165,7 +166,7 @@ def _norm_loop(x, y, scale, beta, eps, centred, units, lengths, z):  # type: ign
                 units[i, j] = u[j]
 
 
-@leaf(_norm_loop)
+@leaf(norm_loop)
 def norm_rows(
     x: Array,
     y: Array | None,

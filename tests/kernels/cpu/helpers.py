@@ -16,6 +16,9 @@ from tests.kernels.helpers import expected, gradient_for
 DOUBLE, SINGLE = 1e-12, 5e-6
 """How far apart two results may be, relative to the largest entry, in float64 and in float32."""
 
+DIFFERENTIABLE = {name for name, pair in KERNELS.items() if pair[1] is not None}
+"""Names of kernels with a backward pass; the others are for evaluation only."""
+
 
 def forward(case, arrays, context):
     return helpers.forward(case, arrays, context, KERNELS)

@@ -40,7 +40,7 @@ LAYOUTS = add_gaps, backwards, np.asfortranarray
 
 
 def test_every_kernel_has_a_case():
-    assert {case.name for case in helpers.CASES.values()} == set(KERNELS)
+    assert {case.name for case in helpers.CASES.values()} == helpers.DIFFERENTIABLE
 
 
 def test_adam_has_the_only_kernel_for_an_update():
@@ -134,7 +134,7 @@ def test_threads_that_share_a_call_change_no_number(case, threads, calls):
     assert bool(calls) == (case.name in IN_PARTS)
 
 
-@pytest.mark.parametrize("name", sorted(KERNELS))
+@pytest.mark.parametrize("name", sorted(helpers.DIFFERENTIABLE))
 def test_which_kernels_compute_in_parts(name, calls, monkeypatch):
     monkeypatch.setattr(averaging, "tiling_of", tiles.Tiling)  # which keeps none of other sizes
     monkeypatch.setattr(tiles, "SCORES", 1)
@@ -163,7 +163,7 @@ def test_no_part_of_a_call_waits_for_another(case, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", sorted(KERNELS))
+@pytest.mark.parametrize("name", sorted(helpers.DIFFERENTIABLE))
 def test_arrays_are_lent(name, dtype):
     largest = 0
     for case in helpers.CASES.values():

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from itertools import permutations, product
 
 import numpy as np
@@ -73,6 +74,35 @@ def loss_gradients(n, d, smoothing):
         smoothing,
         normals(n, d),
     ]
+
+
+def weights(*shape):
+    return normals(*shape) / np.sqrt(shape[-2])
+
+
+def short_samples(n, d):
+    """Two sequences of at least one token, and what becomes of them."""
+    return normals(2, max(n, 1), 2 * d), np.zeros((2, max(n, 1), 2 * d))
+
+
+def short_attention(n, d, causal):
+    x, z = short_samples(n, d)
+    maps = [array for _ in range(4) for array in (weights(2 * d, 2 * d), normals(2 * d))]
+    return [x, *maps, 2, causal, z]
+
+
+def short_dense_synthesizer(n, d, causal):
+    x, z = short_samples(n, d)
+    W1, W2, b2 = weights(2 * d, 2 * d), weights(2, d, max(n, 1) + 3), normals(2, max(n, 1) + 3)
+    maps = [W1.copy(), normals(2 * d), W1.copy(), normals(2 * d)]
+    return [x, W1, normals(2 * d), W2, b2, *maps, causal, z]
+
+
+def short_network(n, d, activation, norm_first=False):
+    x, y = normals(2, max(n, 1), d)
+    norm1 = [None, None, 0.0] if norm_first else [normals(d), normals(d), 1e-3]
+    maps = [weights(d, 3 * d), normals(3 * d), weights(3 * d, d), normals(d)]
+    return [x, y, *norm1, *maps, activation, normals(d), normals(d), 1e-3, np.zeros_like(x)]
 
 
 def losses(n, d, smoothing=0.0, scale=1.0):
@@ -152,6 +182,15 @@ CASES = {
     "softmax_cross_entropy_of_rows, sure": lambda n, d: losses(n, d, scale=30.0),
     "softmax_cross_entropy_backward_of_rows": lambda n, d: loss_gradients(n, d, 0.0),
     "softmax_cross_entropy_backward_of_rows, smoothed": lambda n, d: loss_gradients(n, d, 0.1),
+    "attention_of_short": partial(short_attention, causal=False),
+    "attention_of_short, causal": partial(short_attention, causal=True),
+    "dense_synthesizer_of_short": partial(short_dense_synthesizer, causal=False),
+    "dense_synthesizer_of_short, causal": partial(short_dense_synthesizer, causal=True),
+    "network_of_short, ReLU": partial(short_network, activation=0),
+    "network_of_short, GELU": partial(short_network, activation=1),
+    "network_of_short, GELU by tanh": partial(short_network, activation=2),
+    "network_of_short, SiLU": partial(short_network, activation=3),
+    "network_of_short, norms first": partial(short_network, activation=1, norm_first=True),
     "adam_step": lambda n, d: [
         normals(n * d),
         normals(n * d),
