@@ -9,6 +9,7 @@ import numpy as np
 
 from npformer import functional as F
 from npformer.core import checks
+from npformer.data.tokenizers.tokenizer import pad_rows
 from npformer.learn.museum import BUGS
 from npformer.learn.museum.bug import source_of
 from npformer.learn.play.broken import is_wrong
@@ -19,7 +20,7 @@ from npformer.learn.play.questions.sources import lines_of, place_of, summary_of
 from npformer.learn.play.state import Now
 from npformer.learn.play.tensors import tensor
 from npformer.models import EncoderBlock
-from npformer.models.trainable import SequenceClassifier
+from npformer.models.trainable import EncoderDecoder, SequenceClassifier
 from npformer.training.inspection.trace import trace
 
 MOST_SAMPLES = 100
@@ -51,7 +52,8 @@ def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
 def predictions(now: Now, samples: Sequence[int], at: int | None = None) -> dict[str, Any]:
     """Return the answer that the model gives for each sample, with the weights after step `at`.
 
-    Of a sequence of answers it is the last one; of a model that writes there is none, and None.
+    Of a sequence of answers it is the last one, and of a pair what the model writes for the source.
+    A language model gives none: None.
     """
     checks.instance("samples", samples, list)
     if len(samples) > MOST_SAMPLES:
@@ -60,15 +62,26 @@ def predictions(now: Now, samples: Sequence[int], at: int | None = None) -> dict
         )
     rows = [one_of(now, sample) for sample in samples]
     model = now.plain_at(at)
-    if not isinstance(model, SequenceClassifier):
-        return {"predictions": [None for _ in rows]}
-    names = now.work.names
+    answers: list[str | None] = [None for _ in rows]
+    if isinstance(model, SequenceClassifier):
+        answers = [_predicted_class(now, model, row) for row in rows]
+    elif isinstance(model, EncoderDecoder) and rows:
+        answers = _written_targets(now, model, rows)
+    return {"predictions": answers}
 
-    def answer(row: slice) -> str:
-        inputs, _, masks = now.work.sample(row)
-        return names.answer(int(np.ravel(model.predict(inputs, masks))[-1]))
 
-    return {"predictions": [answer(row) for row in rows]}
+def _predicted_class(now: Now, model: SequenceClassifier, row: slice) -> str:
+    """Return the class that a model gives a sample; of several tokens that of the last."""
+    inputs, _, masks = now.work.sample(row)
+    return now.work.names.answer(int(np.ravel(model.predict(inputs, masks))[-1]))
+
+
+def _written_targets(now: Now, model: EncoderDecoder, rows: list[slice]) -> list[str | None]:
+    """Return what a model writes for the sources of some pairs, all in one batch."""
+    sources = [now.work.sample(row)[0][0][0] for row in rows]
+    batch, _ = pad_rows([source.tolist() for source in sources], model.padding_id)
+    written = model.generate(batch)
+    return [now.work.names.said(ids, targets=True) for ids in written]
 
 
 def _first_wrong(now: Now) -> int | None:

@@ -240,6 +240,8 @@ def test_a_translation_shows_three_attentions(page):
     until(page, lambda: page.locator(".three .mixing").count() == 0)
     page.click("#tab-step")
     until(page, lambda: page.locator(".map path").count() > 40)
+    until(page, lambda: "✗ says" in page.inner_text(".samples"))  # after one epoch, most are wrong
+    assert "label" in page.inner_text(".samples")
     boxes = page.locator(".map path").evaluate_all("(all) => all.map((path) => path.getBBox().y)")
     assert min(boxes) >= 0  # no line leaves the diagram
 

@@ -182,9 +182,15 @@ def test_predictions_of_an_earlier_step_are_those_of_its_weights(long_run):
     assert answers != ask(now, "predictions", samples=[*range(30)])["predictions"]
 
 
-@pytest.mark.parametrize("task", ["text", "reverse"])
-def test_a_model_that_writes_predicts_no_label(task):
-    assert ask(begun(task), "predictions", samples=[0, 1])["predictions"] == [None, None]
+def test_a_language_model_predicts_no_label():
+    assert ask(begun("text"), "predictions", samples=[0, 1])["predictions"] == [None, None]
+
+
+def test_the_prediction_for_a_pair_is_what_the_model_writes():
+    now = begun("reverse", 5)
+    sources = now.work.held_out[0][4:7]
+    answers = ask(now, "predictions", samples=[4, 5, 6])["predictions"]
+    assert answers == now.work.estimator.translate(sources)
 
 
 @pytest.mark.parametrize(
