@@ -22,7 +22,8 @@ OUTPUT = re.compile(r"^```text\n.*?^```\n", re.MULTILINE | re.DOTALL)
 QUOTED_SOURCE = re.compile(r"^<!-- source: .*? -->\n+```python", re.MULTILINE)
 """A function of the package, which is installed: it is text, and not run again."""
 PICTURE = re.compile(r"^!\[.*?\]\(.*?\)\n", re.MULTILINE)
-COMMENT = re.compile(r"^<!-- .*? -->\n", re.MULTILINE)
+COMMENT = re.compile(r"^<!-- [^>]*? -->\n", re.MULTILINE)
+INLINE_COMMENT = re.compile(r"<!-- .*? -->")
 LINK_TO_PAGE = re.compile(r"\[([^\]]+)\]\((?!http)[^)]+\)")
 EMPTY_LINES = re.compile(r"\n{3,}")
 """Two of them would split a cell of text."""
@@ -34,6 +35,7 @@ def notebook(text: str) -> str:
     text = QUOTED_SOURCE.sub("```py", text)
     text = PICTURE.sub("", text)
     text = COMMENT.sub("", text)
+    text = INLINE_COMMENT.sub("", text)
     text = EMPTY_LINES.sub("\n\n", text)
     cells = []
     for cell in jupytext.reads(text, fmt="md").cells:

@@ -7,7 +7,9 @@ import pytest
 from tests.needs import NEEDS
 
 pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
+pytest.importorskip("matplotlib", reason=NEEDS["matplotlib"])
 
+from docs.site import colours
 from docs.site.live import FIGURE, LIGHT, script, statements, with_figures
 from docs.site.pages import DOCS
 
@@ -242,3 +244,20 @@ def test_the_links_of_all_chapters_name_cells(page):
     lengths = """links => links.map(([name, cells]) =>
         document.querySelector(`figure[data-live=${name}]`).linked.cells(cells).length)"""
     assert all(page.evaluate(lengths, links))
+
+
+@pytest.mark.parametrize(
+    ("variable", "colour"),
+    [
+        ("plus", colours.PLUS),
+        ("minus", colours.MINUS),
+        ("weight-colour", colours.WEIGHT),
+        ("queries", colours.LETTERS["Q"]),
+        ("keys", colours.LETTERS["K"]),
+        ("values", colours.LETTERS["V"]),
+        ("weights", colours.LETTERS["A"]),
+    ],
+)
+def test_live_and_still_pictures_have_the_same_colours(variable, colour):
+    style = (DOCS / "_static" / "live.css").read_text("utf-8")
+    assert re.search(rf"--{variable}: (#\w+);", style)[1] == colour
