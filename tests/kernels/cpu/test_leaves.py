@@ -93,16 +93,22 @@ def short_attention(n, d, causal):
 
 def short_dense_synthesizer(n, d, causal):
     x, z = short_samples(n, d)
-    W1, W2, b2 = weights(2 * d, 2 * d), weights(2, d, max(n, 1) + 3), normals(2, max(n, 1) + 3)
-    maps = [W1.copy(), normals(2 * d), W1.copy(), normals(2 * d)]
-    return [x, W1, normals(2 * d), W2, b2, *maps, causal, z]
+    W1, W_value, W_output = (weights(2 * d, 2 * d) for _ in range(3))
+    b1, b_value, b_output = (normals(2 * d) for _ in range(3))
+    W2, b2 = weights(2, d, max(n, 1) + 3), normals(2, max(n, 1) + 3)
+    return [x, W1, b1, W2, b2, W_value, b_value, W_output, b_output, causal, z]
 
 
-def short_network(n, d, activation, norm_first=False):
-    x, y = normals(2, max(n, 1), d)
-    norm1 = [None, None, 0.0] if norm_first else [normals(d), normals(d), 1e-3]
-    maps = [weights(d, 3 * d), normals(3 * d), weights(3 * d, d), normals(d)]
-    return [x, y, *norm1, *maps, activation, normals(d), normals(d), 1e-3, np.zeros_like(x)]
+def short_network(n, d, activation):
+    x, y, z = normals(3, max(n, 1), d)
+    W1, b1, W2, b2 = weights(d, 3 * d), normals(3 * d), weights(3 * d, d), normals(d)
+    gamma, beta = normals(2, d)
+    return [x, y, gamma, beta, 1e-3, W1, b1, W2, b2, activation, gamma + 1, beta + 1, 1e-3, z]
+
+
+def short_network_with_norms_first(n, d):
+    x, y, _, _, _, *rest = short_network(n, d, activation=1)
+    return [x, y, None, None, 0.0, *rest]
 
 
 def losses(n, d, smoothing=0.0, scale=1.0):
@@ -190,7 +196,7 @@ CASES = {
     "network_of_short, GELU": partial(short_network, activation=1),
     "network_of_short, GELU by tanh": partial(short_network, activation=2),
     "network_of_short, SiLU": partial(short_network, activation=3),
-    "network_of_short, norms first": partial(short_network, activation=1, norm_first=True),
+    "network_of_short, norms first": short_network_with_norms_first,
     "adam_step": lambda n, d: [
         normals(n * d),
         normals(n * d),
