@@ -103,6 +103,7 @@ _NAMES = {
     "explain": "npformer.training.inspection.explain",
     "fit": "npformer.training.fit",
     "save_checkpoint": "npformer.training.own_loop",
+    "step_memory": "npformer.training.step_memory",
     "summary": "npformer.training.inspection.summary",
     "trace": "npformer.training.inspection.trace",
     # texts, series, files, and other libraries

@@ -81,6 +81,7 @@ from npformer.training.inspection.summary import summary as summary
 from npformer.training.inspection.trace import trace as trace
 from npformer.training.own_loop import Checkpoint as Checkpoint
 from npformer.training.own_loop import save_checkpoint as save_checkpoint
+from npformer.training.step_memory import step_memory as step_memory
 from npformer.training.storage.model_file import CheckpointError as CheckpointError
 from npformer.training.storage.model_file import CheckpointWarning as CheckpointWarning
 from npformer.training.watchers import NonFiniteLossError as NonFiniteLossError

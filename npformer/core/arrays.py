@@ -75,9 +75,23 @@ _backends: dict[str, Backend] = {"numpy": NUMPY}
 _loaders: dict[str, Callable[[], Backend]] = {"cupy": load_cupy}
 
 
+STAND_INS: dict[type, Backend] = {}
+"""Subclasses of NumPy's array that stand for plain ones, and their backend of the same name."""
+
+
 def register(backend: Backend) -> None:
     """Register an array library under its name, in place of any other of that name."""
     _backends[backend.name] = backend
+
+
+def register_stand_in(backend: Backend) -> None:
+    """Let arrays of a subclass of NumPy's stand for plain ones, also together with them."""
+    STAND_INS[backend.array_type] = backend
+
+
+def is_host_array(x: object) -> bool:
+    """Whether `x` is NumPy's own array, or one that stands for it; other subclasses are not."""
+    return type(x) is np.ndarray or type(x) in STAND_INS
 
 
 def backends() -> list[str]:
@@ -109,7 +123,7 @@ def is_numpy_generator(generator: Any) -> bool:
 
 def _find(x: object) -> Backend | None:
     if isinstance(x, (np.ndarray, np.generic)):  # cheap, and true for most calls
-        return NUMPY
+        return STAND_INS.get(type(x), NUMPY)
     for backend in _backends.values():
         if isinstance(x, backend.array_type):
             return backend
@@ -130,12 +144,14 @@ def backend_of(**arrays: Array) -> Backend:
         backend = _backend_of_one(name, x)
         if owner is None:
             first, owner = name, backend
-        elif backend is not owner:
+        elif backend.name != owner.name:
             raise TypeError(
                 f"{first} is a {owner.name} array and {name} is a {backend.name} array; expected "
                 f"all on one backend. Move one of them: npformer.asarray({name}, "
                 f"backend={owner.name!r}), or the model: model.to({backend.name!r})"
             )
+        elif backend is not NUMPY:
+            owner = backend
         _refuse_special_array(name, x)
     assert owner is not None, "backend_of was given no array"
     return owner
@@ -166,8 +182,9 @@ def _refuse_special_array(name: str, x: Any) -> None:
 
 def array_module(x: Array) -> Module:
     """Return the namespace, ``numpy`` or ``cupy``, that `x` belongs to."""
-    # The first is cheap, and true for most calls.
-    return np if isinstance(x, (np.ndarray, np.generic)) else backend_of(array=x).module
+    if isinstance(x, (np.ndarray, np.generic)):  # cheap, and true for most calls
+        return np if type(x) not in STAND_INS else STAND_INS[type(x)].module
+    return backend_of(array=x).module
 
 
 def asarray(x: Any, backend: str = "numpy") -> Array:
@@ -179,7 +196,7 @@ def asarray(x: Any, backend: str = "numpy") -> Array:
         return x
     target = get_backend(backend)
     source = _find(x)
-    if source is target:
+    if source is not None and source.name == target.name:
         return x
     return target.upload(_list_to_array(x) if source is None else source.download(x))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Context, Gradients, array_module
+from npformer.core import Array, Context, Gradients, array_module, is_host_array
 from npformer.engine.context import engine_context
 from npformer.engine.twin_classes import (
     TABLE,
@@ -70,7 +70,7 @@ class FastEmbedding(Fast, Embedding):
             return
         if self.scale != 1.0:
             dy = dy * self.scale
-        if type(dy) is np.ndarray:
+        if is_host_array(dy):
             from npformer.engine.cpu.embedding import (  # late: `kernel_tables`
                 add_by_rows,
                 add_to_rows,
@@ -118,7 +118,7 @@ class FastLayerNorm(ByKernel, LayerNorm):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        if self.beta is None and type(x) is not np.ndarray:
+        if self.beta is None and not is_host_array(x):
             return super().forward(x, context)  # on a GPU the kernel adds a beta
         result = self.run("layer_norm", x, (self.gamma, self.beta), self.eps, context=context)
         return result or super().forward(x, context)

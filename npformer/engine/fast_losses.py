@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
-from npformer.core import Array
+from npformer.core import Array, is_host_array
 from npformer.core.dispatch import enabled
 from npformer.engine.context import EngineContext
 from npformer.engine.kernel_tables import kernels_of
@@ -25,7 +23,7 @@ class FastSoftmaxCrossEntropy(SoftmaxCrossEntropy):
         self._context = context
 
     def forward(self, outputs: Array, y: Array, weights: Array | None = None) -> tuple[Array, Any]:
-        on_host, char = type(outputs) is np.ndarray, outputs.dtype.char
+        on_host, char = is_host_array(outputs), outputs.dtype.char
         is_small = on_host and outputs.size < FEW
         if is_small or char not in FLOATS or weights is not None:
             return super().forward(outputs, y, weights)

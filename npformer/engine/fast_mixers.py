@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from npformer.core import Array, Context, Gradients, Parameter, value_of
+from npformer.core import Array, Context, Gradients, Parameter, is_host_array, value_of
 from npformer.engine.fast_linear import weights_and_biases
 from npformer.engine.twin_classes import TABLE, Child, Fast, Saved
 from npformer.layers.pooling import finite_at_padding
@@ -108,7 +106,7 @@ class FastAttention(Fast, Attention):
 
     def _fits_device(self, x: Array, parameters: Sequence[Any]) -> bool:
         """Return whether there is a kernel for these maps: on a GPU, square ones with biases."""
-        on_host = type(x) is np.ndarray
+        on_host = is_host_array(x)
         return on_host or (None not in parameters and parameters[0].shape[1] == x.shape[-1])
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -147,7 +145,7 @@ class FastAttention(Fast, Attention):
         return dx
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
-        one_token = type(x) is np.ndarray and x.shape[1] == 1 and context.padding is None
+        one_token = is_host_array(x) and x.shape[1] == 1 and context.padding is None
         if not one_token or self._twins.kernel("attention_heads", x) is None:
             return super().prefill(x, state, context)
         arguments = self.kernel_arguments(x, context)
@@ -194,7 +192,7 @@ class FastGeneralAttention(FastAttention, GeneralAttention):
         options = attributes["rope_theta"], attributes["window"], attributes["n_kv_heads"]
         if options == (None, None, attributes["n_heads"]):
             return parameters, settings
-        if type(x) is not np.ndarray:
+        if not is_host_array(x):
             return None  # the GPU's kernel has only the attention of Vaswani et al. (2017)
         return parameters, (*settings, *options)
 

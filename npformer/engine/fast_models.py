@@ -4,9 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from npformer.core import Array, Context, Gradients, Layer, array_module, value_of
+from npformer.core import Array, Context, Gradients, Layer, array_module, is_host_array, value_of
 from npformer.engine.context import EngineContext, engine_context
 from npformer.engine.fast_layers import FastDropout, FastLayerNorm
 from npformer.engine.fast_linear import FastFeedForward
@@ -220,7 +218,7 @@ class FastBlock(Fast, EncoderBlock):
         kernel = None
         if type(dropout) is FastDropout and type(norm) is FastLayerNorm:
             kernel = self._twins.kernel("residual_norm", x)
-        if kernel is not None and norm.beta is None and type(x) is not np.ndarray:
+        if kernel is not None and norm.beta is None and not is_host_array(x):
             kernel = None
         if kernel is not None and y.dtype is x.dtype and y.shape == x.shape:
             gamma, beta = norm.gamma.value, value_of(norm.beta)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -85,6 +85,7 @@ class Team:
     loss: Any = None
     shelf: list[list[Workspace]] | None = None
     shared_by: str = field(default="", init=False)
+    context_class: ClassVar[type[EngineContext]] = EngineContext
     _gradients: list[Gradients] = field(default_factory=list, init=False)
     _layout: Any = field(default=None, init=False)
     _written: dict[int, Gradients] = field(default_factory=dict, init=False)  # may not be 0
@@ -213,7 +214,7 @@ class Team:
         with np.errstate(over="ignore", invalid="ignore"):
             for batch, weight, first, cut in micro_batches:
                 generator = partial(part_generator, key, first, len(batch), cut)
-                context = EngineContext(
+                context = self.context_class(
                     True,
                     generator,
                     workspace=workspace,

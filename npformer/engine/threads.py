@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -63,6 +63,17 @@ def side_by_side(
         finally:  # no thread may still be writing when an error reaches the caller
             for task in tasks:
                 task.end()
+
+
+@contextmanager
+def one_after_another() -> Iterator[None]:
+    """Let this thread make the calls of `side_by_side` itself, in their order."""
+    was_in_pool = _this_thread.is_in_pool
+    _this_thread.is_in_pool = True
+    try:
+        yield
+    finally:
+        _this_thread.is_in_pool = was_in_pool
 
 
 def _run_in_pool(compute: Callable[[Argument], Result], argument: Argument) -> Result:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from npformer.core import Array, Layer, a_type, get_backend
+from npformer.core import Array, Layer, a_type, get_backend, is_host_array
 from npformer.core.dispatch import enabled, register
 from npformer.engine.kernel_tables import KernelPair, kernels_of
 from npformer.engine.trusted_kernels import is_trusted
@@ -45,7 +45,7 @@ class Twins:
         if char not in FLOATS or not enabled():
             return None
         if self._exact:
-            return self.kernels.get(name) if type(x) is np.ndarray else None
+            return self.kernels.get(name) if is_host_array(x) else None
         pair = self.kernels.get(name) if isinstance(x, self.array_type) else None
         return pair if pair is None or is_trusted(name, char) else None
 

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from npformer.core import Array, backend_of, is_array
+from npformer.core import Array, backend_of, is_array, is_host_array
 from npformer.core.dispatch import register
 from npformer.engine.kernel_tables import updates_of
 from npformer.engine.trusted_kernels import is_trusted
@@ -17,7 +15,7 @@ def update_kernel(name: str, x: Array) -> Callable[..., Any] | None:
     """Return the kernel for the function `name` and arrays like x; None if there is none."""
     if x.dtype.char not in FLOATS:
         return None
-    if type(x) is np.ndarray:
+    if is_host_array(x):
         if x.flags.c_contiguous or x.ndim == 1:
             return updates_of("numpy").get(name)
         return None

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, backend_of
+from npformer.core import Array, backend_of, is_host_array
 
 SMALL = 1 << 16
 """Arrays of fewer bytes are always new: the C library has a pool for small blocks."""
@@ -90,7 +90,7 @@ class Workspace:
         Backend and dtype are those of `reference`, unless `dtype` is given.
         """
         dtype = reference.dtype if dtype is None else np.dtype(dtype)
-        if type(reference) is not np.ndarray:
+        if not is_host_array(reference):
             return backend_of(reference=reference).module.empty(shape, dtype=dtype)
         size = math.prod(shape) * dtype.itemsize
         if size < SMALL:
@@ -105,12 +105,16 @@ class Workspace:
         try:
             block = free.pop()
         except IndexError:
-            block = _Block(size)
+            block = self._new_block(size)
             with self._counting:
                 self.n_bytes += size
         if len(free) < self._unused.get(size, size):
             self._unused[size] = len(free)
         return np.asarray(_Lease(block, free, shape, dtype))
+
+    def _new_block(self, size: int) -> Any:
+        """Return a new block of memory."""
+        return _Block(size)
 
     def _larger_free_blocks(self, size: int) -> tuple[int, list[_Block]]:
         """Return the next larger size that has free blocks, up to `LARGER`; else this size."""

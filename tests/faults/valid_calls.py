@@ -382,6 +382,7 @@ for task in (data.reverse, data.majority, data.recall, data.pointer, data.parity
 
 # Looking inside, proof ----------------------------------------------------------------------------
 call("summary", nf.summary, layer=with_types, x=IDS, mask=KEEP)
+call("step_memory", nf.step_memory, model=with_types, x=IDS, y=LABELS, mask=KEEP, types=TYPES)
 call("explain", nf.explain, layer=with_types, **INPUTS)
 call("trace", nf.trace, layer=with_types, **INPUTS, labels=LABELS)
 asker = published.AskersSynthesizer(3, 4, seed=0, dtype="float64")

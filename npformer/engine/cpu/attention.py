@@ -193,7 +193,7 @@ def _loop(qkv, bias, d_head, queries, keys, rectify):  # type: ignore[no-untyped
     return longest[0], longest[1]
 
 
-@leaf(_loop)
+@leaf(_loop, result_without_numbers=(0.0, 0.0))
 def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rectify: bool) -> Any:
     """Replaces the sum with b in `functional.linear`, for queries, keys and values at once.
 

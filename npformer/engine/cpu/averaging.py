@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, backend_of, checks
+from npformer.core import Array, array_module, backend_of, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.exponentials import Exponentials, divisors
 from npformer.engine.cpu.linear import accumulate_product
@@ -101,7 +101,7 @@ def average_in_tiles(
 
     def compute(part: slice) -> None:
         (scratch,) = tiling.memory(1, query)
-        for tile in tiling.tiles(tiling.groups[part]):
+        for tile in tiling.tiles(tiling.groups[part], query):
             group, (queries, keys, _, first, _) = tile
             target = out[*group, queries]
             totals = None if first else exponentials.totals[*group, queries]
@@ -129,7 +129,8 @@ def average_backward_in_tiles(
     query, key, tiling = exponentials.query, exponentials.key, exponentials.tiling
     batch, n_heads, length, _ = query.shape
     shared = key.shape[0] != batch
-    dout, out = split_heads(np.ascontiguousarray(dy), n_heads), split_heads(y, n_heads)
+    dy = array_module(dy).ascontiguousarray(dy)
+    dout, out = split_heads(dy, n_heads), split_heads(y, n_heads)
     dbias = np.zeros((n_heads, length), query.dtype) if has_bias else None
     if shared:
         dkey[...] = 0.0
@@ -140,7 +141,7 @@ def average_backward_in_tiles(
 
     def compute(part: slice) -> None:
         x_scratch, p_scratch = tiling.memory(2, query)
-        for tile in tiling.tiles(chain.from_iterable(units[part])):
+        for tile in tiling.tiles(chain.from_iterable(units[part]), query):
             group, (queries, keys, _, first_of_queries, first) = tile
             q, dy_rows = (a[*group, queries] for a in (query, dout))
             v = value[*group, keys]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array
+from npformer.core import Array, array_module
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.loops import exp, exp2
 from npformer.engine.cpu.rows import EXP, UNIT, leaf, ones
@@ -116,7 +116,8 @@ class Exponentials:
         shift = None if self.shift is None else self.shift[*group, queries]
         weight = None
         if self.weight is not None:
-            weight = np.ascontiguousarray(slice_group(self.weight, group)[..., keys])
+            xp = array_module(self.weight)
+            weight = xp.ascontiguousarray(slice_group(self.weight, group)[..., keys])
         return shift, weight, self.mask is not None, band
 
     def _scores(self, tile: Tile, scratch: Array) -> Array:
@@ -138,7 +139,7 @@ class Exponentials:
 
         def compute(part: slice) -> None:
             (scratch,) = self.tiling.memory(1, self.query)
-            for tile in self.tiling.tiles(groups[part]):
+            for tile in self.tiling.tiles(groups[part], self.query):
                 group, (queries, keys, band, *_) = tile
                 s = self._scores(tile, scratch)
                 if self.mask is not None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array
+from npformer.core.arrays import STAND_INS
 from npformer.engine.context import EngineContext
 
 CHUNK = 1 << 18
@@ -142,9 +143,14 @@ class Leaf:
     """A function with two bodies that have the same arguments and results."""
 
     def __init__(
-        self, passes: Callable[..., Any], loop: Callable[..., Any], fastmath: set[str]
+        self,
+        passes: Callable[..., Any],
+        loop: Callable[..., Any],
+        fastmath: set[str],
+        result_without_numbers: Any,
     ) -> None:
         self.passes, self.loop, self.fastmath = passes, loop, fastmath
+        self.result_without_numbers = result_without_numbers
         self.run: Any = passes
         LEAVES[passes.__name__] = self
 
@@ -154,17 +160,24 @@ class Leaf:
         return self.run is not self.passes
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the chosen body."""
+        """Run the chosen body; with arrays of `engine.unfilled`, which have no numbers, none."""
+        if type(arguments[0]) is not np.ndarray or type(arguments[-1]) in STAND_INS:
+            return self.result_without_numbers
         return self.run(*arguments)
 
 
-def leaf(loop: Callable[..., Any], fastmath: set[str] = SUMS | FUSED) -> Callable[[Any], Leaf]:
+def leaf(
+    loop: Callable[..., Any],
+    fastmath: set[str] = SUMS | FUSED,
+    result_without_numbers: Any = None,
+) -> Callable[[Any], Leaf]:
     """Return a decorator that makes NumPy's passes and this loop a leaf.
 
     `fastmath` is what LLVM may change in the loop: `SUMS`, `FUSED`, both, or `ROUNDED`.
+    `result_without_numbers` is what a call with arrays that have none returns.
     """
 
     def make_leaf(passes: Callable[..., Any]) -> Leaf:
-        return Leaf(passes, loop, fastmath)
+        return Leaf(passes, loop, fastmath, result_without_numbers)
 
     return make_leaf

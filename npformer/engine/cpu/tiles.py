@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from typing import NamedTuple
 
 import numpy as np
@@ -101,9 +101,13 @@ class Tiling:
             groups_of_heads.setdefault(heads.start, []).append((samples, heads))
         return list(groups_of_heads.values())
 
-    def tiles(self, groups: Iterable[Group]) -> Iterator[Tile]:
-        """Return the tiles of some groups."""
-        return product(groups, self.places)
+    def tiles(self, groups: Iterable[Group], reference: Array) -> Iterator[Tile]:
+        """Return the tiles of some groups; the first ones stand for all in arrays without numbers.
+
+        `reference` is one of the arrays.
+        """
+        tiles = product(groups, self.places)
+        return tiles if type(reference) is np.ndarray else islice(tiles, 2)
 
     def memory(self, n: int, reference: Array) -> Array:
         """Return scratch memory, which the next call may overwrite, for n of the largest tiles."""

@@ -75,7 +75,7 @@ def test_groups_and_tiles_cover_every_score_once(tiling, batch):
     for n_heads, length in product((1, 4), (1, 3, 4, 5, 13)):
         tiling = Tiling(batch, n_heads, length, causal=False)
         counts = np.zeros((batch, n_heads, length, length))
-        for group, (queries, keys, *_) in tiling.tiles(tiling.groups):
+        for group, (queries, keys, *_) in tiling.tiles(tiling.groups, counts):
             tile = counts[(*group, queries, keys)]
             tile += 1
             assert tile.size <= max(tiles.SCORES, tiles.TILE * tiles.TILE)
