@@ -103,23 +103,23 @@ def unpack(text: str, dtype: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(text), dtype).astype("float64")
 
 
-def stored_tensor(value: np.ndarray) -> dict[str, Any]:
+def quantize_tensor(value: np.ndarray) -> dict[str, Any]:
     """Return a vector in float32, or a matrix in 8 bits with a scale for each row."""
     shape = list(value.shape)
     if value.ndim == 1:
         return {"shape": shape, "data": pack(value, "<f4")}
     scales = (np.abs(value).max(axis=1) / 127.0).astype("float32")
     scales[scales == 0.0] = 1.0  # a row of zeros
-    whole = np.rint(value / scales[:, None]).clip(-127, 127)
-    return {"shape": shape, "scales": pack(scales, "<f4"), "data": pack(whole, "i1")}
+    quantized = np.rint(value / scales[:, None]).clip(-127, 127)
+    return {"shape": shape, "scales": pack(scales, "<f4"), "data": pack(quantized, "i1")}
 
 
 def read_tensor(stored: Mapping[str, Any]) -> np.ndarray:
     """Return a stored tensor in float64."""
     if "scales" not in stored:
         return unpack(stored["data"], "<f4")
-    whole = unpack(stored["data"], "i1").reshape(stored["shape"])
-    return whole * unpack(stored["scales"], "<f4")[:, None]
+    quantized = unpack(stored["data"], "i1").reshape(stored["shape"])
+    return quantized * unpack(stored["scales"], "<f4")[:, None]
 
 
 def description_of(writer: nf.TextWriter) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def description_of(writer: nf.TextWriter) -> dict[str, Any]:
         "config": config,
         "arguments": description["arguments"],
         "tokenizer": writer.tokenizer_.to_dict(),
-        "tensors": {name: stored_tensor(p.value) for name, p in parameters.items()},
+        "tensors": {name: quantize_tensor(p.value) for name, p in parameters.items()},
     }
 
 
@@ -143,7 +143,7 @@ def read(path: Path = FILE) -> dict[str, Any]:
     return json.loads(text.removeprefix(f"{VARIABLE} = ").removesuffix(";\n"))
 
 
-def stored_model(
+def load_stored_model(
     description: Mapping[str, Any], dtype: str = "float64"
 ) -> tuple[nf.LanguageModel, SpellingTokenizer]:
     """Return the model with the weights as they are stored, and its tokenizer."""
@@ -200,7 +200,7 @@ def shares_of_heads(
 def measure(writer: nf.TextWriter, description: Mapping[str, Any]) -> dict[str, Any]:
     """Return losses on unseen plays, in nats a character, and how far off stored weights are."""
     text, unseen = split_plays()
-    stored, tokenizer = stored_model(description, dtype="float32")
+    stored, tokenizer = load_stored_model(description, dtype="float32")
     counts = [ngram_loss(text, unseen, order) for order in ORDERS]
     return {
         "parameters": writer.model.n_parameters(),
@@ -212,42 +212,35 @@ def measure(writer: nf.TextWriter, description: Mapping[str, Any]) -> dict[str, 
     }
 
 
-HEADS_TITLE = (
-    "### What the heads look at",
-    "",
-    f"The mean of their weights over {N_WINDOWS} windows of the plays that the model has not seen:",
-    "",
-)
+HEADS_TITLE = f"""
+### What the heads look at
+
+The mean of their weights over {N_WINDOWS} windows of the plays that the model has not seen:
+"""
 
 
 def table(description: Mapping[str, Any], size: int) -> str:
     """Return what the page says of the model."""
-    measured, made_by = description["measured"], description["settings"]
+    measured = description["measured"]
+    made_by = description["settings"]
     config = description["config"]
-    rows = (
-        ("the file", f"{size / 1e6:.2f} MB: each weight in 8 bits, in base64"),
-        ("parameters", f"{measured['parameters']:,}"),
-        (
-            "the model",
-            f"{config['n_layers']} layers of {config['n_heads']} heads, {config['d_model']} "
-            f"features, {config['d_ff']} in a feed-forward network, "
-            f"{config['max_len']} tokens at most",
-        ),
-        (
-            "trained on",
-            f"the first {made_by['trained']:.0%} of `npformer data {made_by['data']}` "
-            f"({made_by['licence']}), {made_by['training']['epochs']} epochs",
-        ),
-        ("loss on the rest, nats a character", f"{measured['trained']:.3f} as trained"),
-        ("the same with weights of 8 bits", f"{measured['stored']:.3f}"),
-        ("the best of counting", f"{measured['counts']:.3f}"),
-        (
-            "farthest that a weight is off",
-            f"{measured['farthest']:.2%} of the largest of its array",
-        ),
-    )
-    lines = ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
-    return "\n".join([*lines, "", *HEADS_TITLE, *head_lines(measured["heads"])])
+    layers = f"{config['n_layers']} layers of {config['n_heads']} heads"
+    widths = f"{config['d_model']} features, {config['d_ff']} in a feed-forward network"
+    data = f"the first {made_by['trained']:.0%} of `npformer data {made_by['data']}`"
+    epochs = f"{made_by['training']['epochs']} epochs"
+    facts = {
+        "the file": f"{size / 1e6:.2f} MB: each weight in 8 bits, in base64",
+        "parameters": f"{measured['parameters']:,}",
+        "the model": f"{layers}, {widths}, {config['max_len']} tokens at most",
+        "trained on": f"{data} ({made_by['licence']}), {epochs}",
+        "loss on the rest, nats a character": f"{measured['trained']:.3f} as trained",
+        "the same with weights of 8 bits": f"{measured['stored']:.3f}",
+        "the best of counting": f"{measured['counts']:.3f}",
+        "farthest that a weight is off": f"{measured['farthest']:.2%} of the largest of its array",
+    }
+    lines = ["| | |", "|---|---|"]
+    lines += [f"| {name} | {fact} |" for name, fact in facts.items()]
+    return "\n".join([*lines, HEADS_TITLE, *head_lines(measured["heads"])])
 
 
 def head_lines(layers: list[list[dict[str, float]]]) -> list[str]:

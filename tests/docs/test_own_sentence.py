@@ -37,7 +37,7 @@ def description():
 @pytest.fixture(scope="module")
 def twin(description):
     """The model with the stored weights, in float64, and its tokenizer."""
-    return small_model.stored_model(description)
+    return small_model.load_stored_model(description)
 
 
 def test_the_file_is_at_most_a_megabyte():
@@ -64,7 +64,7 @@ def test_the_file_has_the_vocabulary_of_the_data(description):
 
 
 def test_the_weights_have_the_loss_that_the_file_states(description):
-    model, tokenizer = small_model.stored_model(description, dtype="float32")
+    model, tokenizer = small_model.load_stored_model(description, dtype="float32")
     _, unseen = small_model.split_plays()
     nats = small_model.nats_per_character(model, tokenizer, unseen)
     assert abs(nats - description["measured"]["stored"]) < 1e-3
@@ -78,14 +78,14 @@ def test_the_page_says_what_the_file_is(description):
 def test_no_stored_weight_is_off_by_more_than_half_a_scale(rng):
     weight = rng.normal(size=(7, 5)).astype("float32")
     weight[3] = 0.0
-    read = small_model.read_tensor(small_model.stored_tensor(weight))
+    read = small_model.read_tensor(small_model.quantize_tensor(weight))
     half = np.abs(weight).max(axis=1, keepdims=True) / 127.0 / 2.0
     assert (np.abs(read - weight) <= half * (1.0 + 1e-5)).all()
 
 
 def test_a_stored_vector_is_exact(rng):
     bias = rng.normal(size=9).astype("float32")
-    assert (small_model.read_tensor(small_model.stored_tensor(bias)) == bias).all()
+    assert (small_model.read_tensor(small_model.quantize_tensor(bias)) == bias).all()
 
 
 ASK = """
