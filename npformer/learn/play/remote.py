@@ -141,8 +141,8 @@ class Remote(Callback):
         if len(self.work) < A_FEW_OTHERS.stop:
             return turned
         other_x, other_y, _ = self.work.sample(A_FEW_OTHERS)
-        batches = (x, y), (other_x, other_y)
-        return turned | {"apart": angles_between_batches(self._healthy, *batches, groups)}
+        apart = angles_between_batches(self._healthy, (x, y), (other_x, other_y), groups)
+        return turned | {"apart": apart}
 
     def _send_points(self) -> None:
         if self._points:
