@@ -19,6 +19,7 @@ BENCHMARKS = {
     "disagreements": "the same numbers through other libraries (20 minutes; needs uv)",
     "padding": "batches by length compared with full padding, and with PyTorch (10 minutes)",
     "ranks": "two ranks compared with two workers, and overlapped exchanges (5 minutes)",
+    "short": "one short sample or a few, compared with PyTorch and onnxruntime (2 minutes)",
     "sklearn": "EncoderClassifier compared with scikit-learn's classifiers (3 minutes)",
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
     "today": "from the Transformer of 2017 to today's, one change at a time (12 minutes)",

@@ -326,6 +326,10 @@ class Peer(Device):
         self.models = {name: Classifier(case, name).to(device) for name in variants}
         self.steps = {}
 
+    def use_threads(self, n):
+        """Compute with n threads from now on."""
+        torch.set_num_threads(n)
+
     def load(self, weights):
         """Copy npformer's weights into every variant."""
         for model in self.models.values():
