@@ -36,7 +36,7 @@ def script() -> str:
     return f'(() => {{\n"use strict";\n{statements()}}})();\n'
 
 
-def with_figures(text: str) -> str:
+def place_figures(text: str) -> str:
     """Return a page's text with figures and links in place of the comments."""
     text = LIGHT.sub(LINK, text)
     return COMMENT.sub(lambda found: f"```{{raw}} html\n{FIGURE.format(found[1])}\n```", text)
@@ -44,7 +44,7 @@ def with_figures(text: str) -> str:
 
 def replace(app: Sphinx, page: str, source: list[str]) -> None:
     """Put the figures into a page that is read."""
-    source[0] = with_figures(source[0])
+    source[0] = place_figures(source[0])
 
 
 def add_script(

@@ -10,7 +10,7 @@ from tests.needs import NEEDS
 
 pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
-from docs.site.live import FIGURE, script, with_figures
+from docs.site.live import FIGURE, place_figures, script
 from docs.site.pages import DOCS
 from npformer.core import constants
 from npformer.training.generation.choosing import Choice
@@ -318,4 +318,4 @@ def test_a_chapter_has_a_picture_of_its_own_below_a_still_one():
     for name, chapter in CHAPTERS.items():
         before = (DOCS / "chapters" / f"{chapter}.md").read_text("utf-8").partition("<!-- live")[0]
         assert "![" in before, f"{name}: what do readers without JavaScript see?"
-    assert FIGURE.format("softmax") in with_figures("<!-- live: softmax -->\n")
+    assert FIGURE.format("softmax") in place_figures("<!-- live: softmax -->\n")

@@ -10,7 +10,7 @@ pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 pytest.importorskip("matplotlib", reason=NEEDS["matplotlib"])
 
 from docs.site import colours
-from docs.site.live import FIGURE, LIGHT, script, statements, with_figures
+from docs.site.live import FIGURE, LIGHT, place_figures, script, statements
 from docs.site.pages import DOCS
 
 PERTURB = (DOCS.parent / "tests" / "docs" / "perturbed.js").read_text("utf-8")
@@ -29,7 +29,7 @@ def page(browser, tmp_path_factory):
     """Open a page with all linked pictures and a word that leads to one."""
     place = tmp_path_factory.mktemp("parts") / "page.html"
     figures = "".join(FIGURE.format(name) for name in LINKED)
-    link = with_figures("<!-- light attention: Q[1, :]; K[2, :] -->two rows<!-- end -->")
+    link = place_figures("<!-- light attention: Q[1, :]; K[2, :] -->two rows<!-- end -->")
     html = f"<meta charset=utf-8><script>{script()}</script><p>{link}</p>{figures}"
     place.write_text(html, "utf-8")
     page = browser.new_page()
