@@ -41,8 +41,12 @@ def test_a_start_says_what_it_ends_before(training):
     words = training.inner_text("dialog")
     assert "This ends a run" in words
     assert f"{before} (attention) is training, at step" in words
+    requests = []
+    training.on("request", lambda request: requests.append(request.url))
     training.keyboard.press("Escape")  # no
     training.wait_for_selector("dialog", state="detached")
+    training.wait_for_timeout(500)
+    assert [url for url in requests if url.endswith("/start")] == []
     assert training.get_attribute("[data-run]", "data-run") == before
     assert states(training) == ["training"]
 
