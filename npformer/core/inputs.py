@@ -22,6 +22,7 @@ from npformer.core.context import Context
 from npformer.core.gradients import Gradients
 from npformer.core.layer import Layer
 from npformer.core.padding import Padding
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.core.support.wording import a_type, missing_method_error
 
 Inputs = Any
@@ -70,6 +71,7 @@ class Sequences:
         return Sequences(self.x[:, :length], Padding(self.padding.on_host()[:, :length]), types)
 
 
+@drop_class_from_names
 class TwoInputLayer(Layer):
     """A function of two inputs, with parameters, such as cross-attention.
 

@@ -22,9 +22,11 @@ from npformer.core.gradients import Gradients
 from npformer.core.name_patterns import match_names
 from npformer.core.padding import check_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.core.support.wording import missing_method_error
 
 
+@drop_class_from_names
 class Layer(Attachable):
     """A function with parameters.
 

@@ -4,8 +4,10 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Layer, Registry, checks
+from npformer.core.support.explained_errors import drop_class_from_names
 
 
+@drop_class_from_names
 class Activation(Layer):
     """y = f(x), entry by entry; `pair` has f and its backward pass."""
 

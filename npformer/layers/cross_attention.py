@@ -7,12 +7,14 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, generators, initializers
 from npformer.core.inputs import TwoInputLayer
+from npformer.core.support.explained_errors import drop_class_from_names, refuse_unknown_arguments
 from npformer.functional.heads import check_heads, mask_for_heads
 from npformer.layers.linear import Linear
 from npformer.layers.pooling import finite_at_padding
 from npformer.layers.state import State
 
 
+@drop_class_from_names
 class CrossAttention(TwoInputLayer):
     """y = concat(head_1, ..., head_h) W_O, head_i = attention(x W_Q^i, m W_K^i, m W_V^i).
 
@@ -43,6 +45,7 @@ class CrossAttention(TwoInputLayer):
 
     keeps_weights = True
 
+    @refuse_unknown_arguments
     def __init__(
         self,
         d_model: int,

@@ -4,6 +4,7 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Layer, checks
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 
 
 class Dropout(Layer):
@@ -17,6 +18,7 @@ class Dropout(Layer):
         Probability, from 0 up to 1, that an entry is dropped.
     """
 
+    @refuse_unknown_arguments
     def __init__(self, rate: float) -> None:
         self.rate = checks.rate("rate", rate)
 

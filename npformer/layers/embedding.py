@@ -19,6 +19,7 @@ from npformer.core import (
     initializers,
     value_of,
 )
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.functional.sums import sum_along
 from npformer.layers.state import positions
 
@@ -40,6 +41,7 @@ class Embedding(Layer):
     weight : Parameter, shape (vocab_size, d_model)
     """
 
+    @refuse_unknown_arguments
     def __init__(
         self,
         vocab_size: int,

@@ -16,11 +16,13 @@ from npformer.core import (
     checks,
 )
 from npformer.core.padding import check_padding
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.layer_norm import LayerNorm
 from npformer.layers.linear import Linear
 
 
+@drop_class_from_names
 class Pooling(Layer):
     """A layer from (batch, length, d) to what the classifier sees.
 

@@ -20,6 +20,7 @@ from npformer.core import (
     generators,
     initializers,
 )
+from npformer.core.support.explained_errors import drop_class_from_names, refuse_unknown_arguments
 from npformer.core.support.wording import missing_method_error
 from npformer.functional.heads import check_heads, mask_for_heads
 from npformer.layers import Linear
@@ -28,6 +29,7 @@ from npformer.layers.state import State, StateShapes
 from npformer.mixers.mixer import Mixer, MixerSettings, mask_weights
 
 
+@drop_class_from_names
 class Scores(Layer):
     """Scores of tokens for one another, which a softmax turns into weights.
 
@@ -40,6 +42,7 @@ class Scores(Layer):
         The settings for mixers of an encoder; scores use some of them.
     """
 
+    @refuse_unknown_arguments
     def __init__(
         self, settings: MixerSettings, *, seed: Seed = None, dtype: str = "float32"
     ) -> None:
@@ -87,6 +90,7 @@ class Scores(Layer):
         return int(x.shape[1])
 
 
+@drop_class_from_names
 class AveragingMixer(Mixer, Scores):
     """y = concat(head_1, ..., head_h) W_O, head_i = softmax(scores_i(x)) x W_V^i.
 
@@ -107,6 +111,7 @@ class AveragingMixer(Mixer, Scores):
         W_V, which the paper on synthesizers calls G, and W_O.
     """
 
+    @refuse_unknown_arguments
     def __init__(
         self, settings: MixerSettings, *, seed: Seed = None, dtype: str = "float32"
     ) -> None:
@@ -188,6 +193,7 @@ class AveragingMixer(Mixer, Scores):
         return mask_weights(weights, context.mask)
 
 
+@drop_class_from_names
 class Synthesizer(AveragingMixer):
     """head_i = softmax(scores_i(x)) x W_V^i, with scores that do not compare tokens.
 
@@ -201,6 +207,7 @@ class Synthesizer(AveragingMixer):
         As in `AveragingMixer`.
     """
 
+    @refuse_unknown_arguments
     def __init__(
         self,
         d_model: int,

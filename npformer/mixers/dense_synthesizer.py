@@ -5,11 +5,13 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, initializers
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.layers.state import State
 from npformer.mixers.averaging import Scores, Synthesizer
 from npformer.mixers.mixer import MixerSettings
 
 
+@drop_class_from_names
 class DenseScores(Scores):
     """S_i = relu(x W1^i + b1^i) W2^i + b2^i: each token computes its own row of scores.
 
@@ -50,6 +52,7 @@ class DenseScores(Scores):
         return dx
 
 
+@drop_class_from_names
 class FactorizedDenseScores(DenseScores):
     """S_i = F(x_i) tiled times G(x_i) repeated: two short rows make one of max_len entries.
 

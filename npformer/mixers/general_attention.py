@@ -9,7 +9,7 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, generators, initializers
-from npformer.core.support.explained_errors import refuse_unknown_arguments
+from npformer.core.support.explained_errors import drop_class_from_names, refuse_unknown_arguments
 from npformer.functional.heads import check_heads, mask_for_heads
 from npformer.layers import Linear, RMSNorm
 from npformer.layers.pooling import finite_at_padding
@@ -32,6 +32,7 @@ WINDOWS = 4
 blocks then leave out most pairs."""
 
 
+@drop_class_from_names
 class GeneralAttention(Attention):
     """y = concat(head_1, ..., head_h) W_O, head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
 

@@ -13,10 +13,12 @@ from npformer.core import (
     generators,
     initializers,
 )
+from npformer.core.support.explained_errors import drop_class_from_names, refuse_unknown_arguments
 from npformer.mixers.mixer import MixerSettings
 from npformer.mixers.whole_sequence import WholeSequenceMixer, refuse_causal
 
 
+@drop_class_from_names
 class LinearMixing(WholeSequenceMixer):
     """y = W_sequence x W_features, both trained: FNet's "Linear" encoder.
 
@@ -38,6 +40,7 @@ class LinearMixing(WholeSequenceMixer):
     name = "linear"
     trained = True
 
+    @refuse_unknown_arguments
     def __init__(
         self,
         d_model: int,

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, array_module, checks
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.core.support.warn_once import warn_once
 from npformer.layers.state import State, StateShapes, take_positions
 from npformer.mixers.padding import STRATEGIES
@@ -103,6 +104,7 @@ class MixerSettings:
         return settings
 
 
+@drop_class_from_names
 class Mixer(Layer):
     """A layer in which tokens see each other: (batch, length, d_model) to the same shape.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, checks, describe, initializers
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.layers.state import State, StateShapes
 from npformer.mixers.attention_scores import AttentionScores
 from npformer.mixers.averaging import AveragingMixer, Scores
@@ -27,6 +28,7 @@ SCORES: dict[str, type[Scores]] = {
 """What ``EncoderConfig(mixture=...)`` takes."""
 
 
+@drop_class_from_names
 class MixtureScores(Scores):
     """S = sum_i alpha_i S_i, alpha = softmax(logits), where S_i are the scores of the parts.
 

@@ -4,11 +4,13 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, array_module, initializers
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.layers.state import State
 from npformer.mixers.averaging import Scores, Synthesizer
 from npformer.mixers.mixer import MixerSettings
 
 
+@drop_class_from_names
 class RandomScores(Scores):
     """S_i = R^i: one table for all sequences, cropped to their length.
 
@@ -41,6 +43,7 @@ class FixedRandomScores(RandomScores):
     trained = False
 
 
+@drop_class_from_names
 class FactorizedRandomScores(Scores):
     """S_i = R1^i (R2^i)^T: a table of low rank, cropped.
 

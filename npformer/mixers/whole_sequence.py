@@ -4,10 +4,12 @@ from abc import abstractmethod
 from typing import Any, Self
 
 from npformer.core import Array, Context, Gradients, Seed, array_module, checks
+from npformer.core.support.explained_errors import drop_class_from_names, refuse_unknown_arguments
 from npformer.mixers.mixer import PADDINGS, Mixer, MixerSettings, mask_weights
 from npformer.mixers.padding import STRATEGIES
 
 
+@drop_class_from_names
 class WholeSequenceMixer(Mixer):
     """A linear map of the whole sequence, with a choice of what to do about padding.
 
@@ -22,6 +24,7 @@ class WholeSequenceMixer(Mixer):
     name = ""  # what the user calls this mixer
     dropout_follows = False
 
+    @refuse_unknown_arguments
     def __init__(self, padding: str = "refuse") -> None:
         self.padding = checks.choice("padding", padding, PADDINGS)
 

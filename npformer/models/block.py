@@ -3,12 +3,14 @@
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, array_module, checks, generators
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.layers import FFNS, Dropout
 from npformer.mixers import MIXERS
 from npformer.mixers.probe import check_looks_back
 from npformer.models.config import EncoderConfig
 
 
+@drop_class_from_names
 class EncoderBlock(Layer):
     """A mixer, then a feed-forward network, each with a residual connection and a norm.
 

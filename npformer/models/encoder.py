@@ -5,12 +5,14 @@ from functools import partial
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.state import States
 from npformer.models.block import EncoderBlock
 from npformer.models.config import EncoderConfig
 
 
+@drop_class_from_names
 class Encoder(Layer):
     """A stack of blocks: (batch, length, d_model) to the same shape, with 0 at padding.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from npformer import functional as F
 from npformer.core import Array, Registry, array_module, backend_of, checks, to_numpy
+from npformer.core.support.explained_errors import drop_class_from_names, refuse_unknown_arguments
 from npformer.core.support.missing_names import lead_to_names
 from npformer.core.support.weights import moderate
 from npformer.functional.embedding import check_ids
@@ -59,6 +60,7 @@ class Measured:
         return type(self)(**sums)
 
 
+@drop_class_from_names
 class Loss(ABC):
     """The mean loss of a batch, and its gradient with respect to the model's outputs."""
 
@@ -150,6 +152,7 @@ class Loss(ABC):
         )
 
 
+@drop_class_from_names
 class Classification(Loss):
     """A loss of classes: labels are whole numbers from 0 to n_classes - 1.
 
@@ -159,6 +162,7 @@ class Classification(Loss):
         See `functional.softmax_cross_entropy`. `measure` leaves both out.
     """
 
+    @refuse_unknown_arguments
     def __init__(
         self, label_smoothing: float = 0.0, class_weight: Sequence[float] | None = None
     ) -> None:

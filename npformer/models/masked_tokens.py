@@ -3,6 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.layers import ACTIVATIONS, ChosenTokens, Linear
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
@@ -10,6 +11,7 @@ from npformer.models.input_embedding import InputEmbedding
 from npformer.models.next_token import output_of
 
 
+@drop_class_from_names
 class MaskedTokens(Layer):
     """logits = E norm(f(W h + b)) + c, for the requested tokens of h = encoder(embed(x)).
 

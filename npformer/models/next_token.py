@@ -12,6 +12,7 @@ from npformer.core import (
     checks,
     generators,
 )
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.layers import Linear, TiedOutput
 from npformer.layers.state import States
 from npformer.models.config import EncoderConfig
@@ -20,6 +21,7 @@ from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
 
 
+@drop_class_from_names
 class NextToken(Layer):
     """logits = output(encoder(embed(x))), with an encoder that does not look ahead.
 

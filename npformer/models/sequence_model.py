@@ -3,7 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
-from npformer.core.support.explained_errors import refuse_unknown_arguments
+from npformer.core.support.explained_errors import drop_class_from_names, refuse_unknown_arguments
 from npformer.layers import POOLINGS, Linear, Pooling
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
@@ -11,6 +11,7 @@ from npformer.models.input_embedding import InputEmbedding
 from npformer.models.losses import LOSSES, Classification, Loss
 
 
+@drop_class_from_names
 class SequenceModel(Layer):
     """logits = classify(pool(encoder(embed(x)))).
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from npformer.core import Array, Context, Gradients, Seed, checks, generators
 from npformer.core.inputs import TwoInputLayer
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.layers.state import States
 from npformer.models.config import EncoderConfig
 from npformer.models.decoder import Decoder, check_causal
@@ -14,6 +15,7 @@ from npformer.models.input_embedding import InputEmbedding
 from npformer.models.next_token import last_kept, output_of
 
 
+@drop_class_from_names
 class Transformer(TwoInputLayer):
     """logits = output(decoder(embed(target), encoder(embed(source)))) (Vaswani et al., 2017).
 

@@ -23,6 +23,7 @@ from npformer.core import (
     to_numpy,
 )
 from npformer.core.gradients import flat_of
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.optim.clipping import (
     NonFiniteGradientError,
     check_arrays,
@@ -81,6 +82,7 @@ class Optimizer(Protocol):
         """Restore what `state` returned."""
 
 
+@drop_class_from_names
 class GradientDescent:
     """What the optimizers here share: all but the formula, which is `_update`.
 

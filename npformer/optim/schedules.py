@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 from npformer.core import Registry, checks, describe
+from npformer.core.support.explained_errors import drop_class_from_names
 
 Schedule = Callable[[int], float]
 """Takes the number of a step, counted from 1, and returns a factor for the learning rate."""
@@ -40,6 +41,7 @@ class warmup_inverse_sqrt:
         return min(step / self.warmup, math.sqrt(self.warmup / step))
 
 
+@drop_class_from_names
 @dataclass(frozen=True)
 class cosine:
     """A linear warm-up over `warmup` steps, then half a cosine from 1 down to `final`.

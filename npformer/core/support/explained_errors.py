@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from inspect import Signature, signature
+from inspect import Signature, isfunction, signature
 from typing import ParamSpec, TypeVar
 
 from npformer.core.support.other_names import suggest_argument
@@ -13,6 +13,7 @@ Suggest = Callable[[str, list[str]], str]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
 
 
 @contextmanager
@@ -78,3 +79,15 @@ def _what_was_called(call: Callable[..., object], values: tuple[object, ...]) ->
     if call.__name__ == "__call__":
         return f"{type(values[0]).__name__}.__call__"
     return call.__qualname__
+
+
+def drop_class_from_names(base: C) -> C:
+    """Let Python's errors about arguments name a base class's methods without the class.
+
+    Who calls ``model.predict()`` on a SequenceClassifier wrote no Model, and would look for it.
+    """
+    for name, attribute in vars(base).items():
+        method = getattr(attribute, "__func__", attribute)  # of a class method
+        if isfunction(method) and name != "__init__":
+            method.__qualname__ = name
+    return base

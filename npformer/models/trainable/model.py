@@ -16,7 +16,7 @@ from npformer.core import (
     to_numpy,
 )
 from npformer.core.inputs import inputs_of_arrays
-from npformer.core.support.explained_errors import refuse_unknown_arguments
+from npformer.core.support.explained_errors import drop_class_from_names, refuse_unknown_arguments
 from npformer.core.support.other_names import METHODS
 from npformer.data.stored_samples import rows_at_once
 from npformer.engine.team import team_of
@@ -59,6 +59,7 @@ HOOKS = frozenset(
 """What subclasses may override, and `fit` calls: tab completion leaves them out."""
 
 
+@drop_class_from_names
 class Model(Trainable):
     """A layer that can be trained: it defines its inputs, targets, loss and figures.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer.core import Array, Padding, check_ends_in_padding
 from npformer.core.inputs import Sequences
-from npformer.core.support.explained_errors import refuse_unknown_arguments
+from npformer.core.support.explained_errors import drop_class_from_names, refuse_unknown_arguments
 from npformer.core.support.warn_once import warn_once
 from npformer.layers import Pooling
 from npformer.mixers import WholeSequenceMixer
@@ -17,6 +17,7 @@ from npformer.models.batch import Batch
 from npformer.models.trainable.model import Model
 
 
+@drop_class_from_names
 class Padded(Model):
     """A model of one input, ids or vectors, whose rows may end in padding.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from npformer.core import Array, Feed, Layer, Padding, a_type, asarray, checks
 from npformer.core.inputs import Sequences, inputs_of_arrays
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.data.samples import Samples
 from npformer.data.weights import check_weights, target_weights
 from npformer.layers import Pooling
@@ -34,6 +35,7 @@ class _NoLoss:
         )
 
 
+@drop_class_from_names
 class Trainable(Layer):
     """What a model defines, and what training calls. `Model` adds what users call."""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.core.generators import seed_of_child
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.data.samples import Data
 from npformer.data.tokenizers import WordTokenizer
 from npformer.models.trainable import SequenceClassifier
@@ -42,6 +43,7 @@ from npformer.training.history import History
 from npformer.training.storage.drawn import Drawn
 
 
+@drop_class_from_names
 @dataclass(kw_only=True, eq=False, repr=False)
 class Classifier(Estimator):
     """A classifier with everything needed to get from raw samples to labels.

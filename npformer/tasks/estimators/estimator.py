@@ -9,6 +9,7 @@ from inspect import signature
 from typing import Any, ClassVar, Self
 
 from npformer.core import backends, checks, describe
+from npformer.core.support.explained_errors import drop_class_from_names
 from npformer.data.held_out import validation_share
 from npformer.data.samples import Data
 from npformer.layers import POOLINGS
@@ -55,6 +56,7 @@ class NotTrainedError(ValueError, AttributeError):
     """A model was used before `fit` had trained it."""
 
 
+@drop_class_from_names
 class Ensemble:
     """One model or several, with the histories of their trainings.
 
@@ -108,6 +110,7 @@ class Ensemble:
         return self.histories_[0]
 
 
+@drop_class_from_names
 @dataclass(kw_only=True, eq=False, repr=False)
 class Estimator(Ensemble, ABC):
     """An estimator that reads samples as people write them, and that `npformer.save` writes.
