@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from npformer.core.support.other_names import suggest_command
+from npformer.core.support.other_names import suggest_argument, suggest_command
 from npformer.core.support.wording import did_you_mean
 
 
@@ -13,6 +13,8 @@ class Parser(argparse.ArgumentParser):
 
     seldom: Mapping[argparse.Action, str | None] = {}
     """The help of options that --help leaves out."""
+    words: Sequence[str] = ()
+    """What is being parsed."""
 
     def show_first(self, *flags: str) -> None:
         """Let --help show these options alone; --help-all shows all of them."""
@@ -36,8 +38,36 @@ class Parser(argparse.ArgumentParser):
             action.help = text
         return super().format_help()
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse words, and keep them for `error`."""
+        self.words = args or ()
+        return super().parse_known_args(args, namespace)
+
+    def describe_unknown(self, word: str) -> str:
+        """Return what is wrong with a word that is no argument, and which one may be meant."""
+        flags = [flag.lstrip("-") for flag in self._option_string_actions if word.startswith("-")]
+        known = [flag.replace("-", "_") for flag in flags]
+        name = word.lstrip("-").partition("=")[0].replace("-", "_")
+        hint = suggest_argument(name, known).replace("_", "-").replace("'", "'--", 1)
+        return f"{word} is unknown{hint}"
+
+    def _unknown_options(self) -> list[str]:
+        """Return the options among the words that this parser of a command does not have."""
+        if self._subparsers is not None:
+            return []  # those of commands come as well
+        flags = [word.partition("=")[0] for word in self.words if word.startswith("--")]
+        before_values = flags[: flags.index("--")] if "--" in flags else flags
+        return [flag for flag in before_values if flag not in self._option_string_actions]
+
     def error(self, message: str) -> NoReturn:
-        """Say in one line what is wrong, and end with status 2."""
+        """Say in one line what is wrong, and end with status 2.
+
+        The value of an unknown option is taken for the argument that comes next. So the option is
+        the mistake, whatever was said about the argument.
+        """
+        unknown_options = self._unknown_options()
+        if unknown_options:
+            message = self.describe_unknown(unknown_options[0])
         every = "--help-all" if self.seldom else "--help"
         more = "" if message.endswith("?") else f"; {self.prog} {every} shows what it takes"
         self.exit(2, f"{self.prog}: {message}{more}\n")

@@ -25,7 +25,6 @@ from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, keep_writes_from_failing, usable_streams
 from npformer.core import BackendUnavailableError, BatchTooLargeError, describe
-from npformer.core.support.other_names import suggest_argument
 from npformer.training.distributed import Communicator, LauncherError, RankFailed, world
 from npformer.training.watchers import NonFiniteLossError
 
@@ -53,7 +52,7 @@ def run(arguments: Sequence[str] | None) -> int:
     with usable_streams():
         options, unknown = make_parser().parse_known_args(arguments)
         if unknown:
-            options.parser.error(_unknown(unknown[0], options.parser))
+            options.parser.error(options.parser.describe_unknown(unknown[0]))
         unseen = options.command in RESULTS_IN_FILES
         with keep_writes_from_failing("stdout") if unseen else nullcontext():
             return _run(options)
@@ -116,14 +115,6 @@ def make_parser() -> Parser:
     bench.add_parser(commands)
     doctor.add_parser(commands)
     return parser
-
-
-def _unknown(word: str, parser: Parser) -> str:
-    flags = [flag.lstrip("-") for flag in parser._option_string_actions if word.startswith("-")]
-    known = [flag.replace("-", "_") for flag in flags]
-    name = word.lstrip("-").partition("=")[0].replace("-", "_")
-    hint = suggest_argument(name, known).replace("_", "-").replace("'", "'--", 1)
-    return f"{word} is unknown{hint}"
 
 
 def _explanation(error: BaseException, options: argparse.Namespace) -> str:

@@ -221,3 +221,17 @@ def test_ctrl_c_is_one_word(trained, capsys, monkeypatch):
 )
 def test_one_of_a_kind_is_told_as_one(n, kind, words):
     assert counted(n, kind) == words
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("train --learning-rate 3", "--learning-rate is unknown. Did you mean '--lr'?"),
+        pytest.param("train --epoch=3", "--epoch is unknown. Did you mean '--epochs'?"),
+        pytest.param("train --lr 3 -- --speed", "argument TASK|FILE: '--speed' is neither"),
+    ],
+)
+def test_the_value_of_an_unknown_option_is_not_blamed(words, expected, capsys):
+    with pytest.raises(SystemExit):
+        make_parser().parse_known_args(words.split())
+    assert capsys.readouterr().err.startswith(f"npformer train: {expected}")
