@@ -220,7 +220,12 @@ function ownSentence(place) {
     $(".likeliest button").focus();
   });
   place.addEventListener("click", async ({ target }) => {
-    if (target.dataset?.add && reading) await ADDERS[target.dataset.add]();
+    const next = $(".next");
+    if (target.dataset?.add && reading && next.ariaBusy !== "true") {
+      next.ariaBusy = "true"; // until all tokens are drawn
+      await ADDERS[target.dataset.add]();
+      next.ariaBusy = "false";
+    }
     $("[data-add=undo]").disabled = !before.length;
   });
   $(".choices").addEventListener("change", ({ target }) => {
