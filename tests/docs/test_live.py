@@ -33,7 +33,8 @@ def softmax(x, dy, temperature):
 def cross_entropy(z, label):
     loss, cache = F.softmax_cross_entropy(np.array([z]), np.array([int(label)]))
     dz = F.softmax_cross_entropy_backward(1.0, cache)
-    return {"p": F.softmax(np.array(z))[0], "q": np.eye(3)[int(label)], "loss": loss, "dz": dz}
+    numbers = {"Z": np.exp(z).sum(), "p": F.softmax(np.array(z))[0], "q": np.eye(3)[int(label)]}
+    return numbers | {"loss": loss, "dz": dz}
 
 
 def layer_norm(x, gamma, beta, dy):
@@ -78,7 +79,8 @@ def activations(x, dy, name):
 def language_models(z, **cut):
     temperature, k, p = cut["temperature"], int(cut["top-k"]), cut["top-p"]
     chosen = Choice(temperature, k, p).probabilities(np.array([z]))
-    return {"all tokens": F.softmax(np.array(z) / temperature)[0], "drawn from": chosen[0]}
+    scores = np.array(z) / temperature
+    return {"Z": np.exp(scores).sum(), "all tokens": F.softmax(scores)[0], "drawn from": chosen[0]}
 
 
 MASKS = {
