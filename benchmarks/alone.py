@@ -73,6 +73,18 @@ def steps_of(side, workload, mixer, dropout, steps):
     return {"before_mib": round(before / 1024), "above_mib": round(above / 1024)}
 
 
+def estimate_of(workload, mixer, dropout):
+    """Return what `npformer.step_memory` says of a training step, in MiB."""
+    import npformer as nf
+    from benchmarks.ours import classifier
+    from benchmarks.workloads import WORKLOADS, Case, batches
+
+    case = Case("train", WORKLOADS[workload], mixer, dropout=float(dropout))
+    x, y = batches(case.workload)[0]
+    report = nf.step_memory(classifier(case), x, y, micro_batches=())
+    return {"estimated_mib": round(report.peak / 2**20)}
+
+
 def import_side(side):
     """Import what the steps of npformer, or of PyTorch, need."""
     if side == "npformer":
@@ -131,5 +143,11 @@ def status_of(pid, name):
 
 
 if __name__ == "__main__":
-    measures = {"import": import_of, "start": start_of, "memory": memory_of, "steps": steps_of}
+    measures = {
+        "import": import_of,
+        "start": start_of,
+        "memory": memory_of,
+        "steps": steps_of,
+        "estimate": estimate_of,
+    }
     print(json.dumps(measures[sys.argv[1]](*sys.argv[2:])))

@@ -55,7 +55,7 @@ PAGES = {
     "onnx": "interop.onnx",
     "ranks": "training.distributed",
     "gpu": "core.arrays core.backend core.precision",
-    "performance": "core.dispatch engine",
+    "performance": "core.dispatch engine training.step_memory",
     "look_inside": "tasks.reports training.inspection",
     "museum": "learn.museum",
     "check_your_layer": "proof.gradcheck proof.report",

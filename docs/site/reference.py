@@ -96,7 +96,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     "inspection": (
         "Looking inside",
         "What a model does with one input, as tables and as a page.",
-        {"training/inspection": ALL, "tasks/reports": ["report"]},
+        {"training/inspection": ALL, "training": ["step_memory"], "tasks/reports": ["report"]},
     ),
     "proof": (
         "Proof",

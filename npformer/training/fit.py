@@ -18,6 +18,7 @@ from npformer.training.batches import check_task
 from npformer.training.builder import Builder
 from npformer.training.callbacks import Callback, Function, check_callbacks
 from npformer.training.history import History
+from npformer.training.memory_check import warn_if_too_large
 from npformer.training.settings import Settings
 from npformer.training.single_process import processes_of
 
@@ -177,6 +178,12 @@ def fit(
         data and settings again; `epochs` may be larger. With the same number of workers the
         training then equals an uninterrupted one, bit for bit; otherwise a warning says why not.
 
+    Warns
+    -----
+    UserWarning
+        Among others, before the first step: it will probably take more memory than this machine
+        has left; see `npformer.step_memory`.
+
     Raises
     ------
     NonFiniteLossError
@@ -245,6 +252,7 @@ def fit(
             training = builder.training(
                 state, task_batches, dropout, user_callbacks, interrupts, resources
             )
+            warn_if_too_large(model, task_batches, settings)
             training.run()
         builder.give_back(model_optimizer)
         if training.stop is not None and on_interrupt == "raise":

@@ -13,7 +13,7 @@ from npformer.core import Layer, checks, describe
 from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.core.support.tables import align_columns
 from npformer.engine.unfilled.ledger import Use
-from npformer.engine.unfilled.steps import StepUse, run_steps, without_numbers
+from npformer.engine.unfilled.steps import StepUse, copy_without_numbers, run_steps
 from npformer.models.batch import Batch
 from npformer.models.losses import Loss
 from npformer.models.trainable import Model
@@ -221,7 +221,7 @@ def step_memory(
     shape = " and ".join(" x ".join(map(str, s.x.shape)) for s in batch.inputs)
     return StepMemory(
         peak=use.peak,
-        kept=kept_by_layer(model, use.uses),
+        kept=sum_by_layer(model, use.uses),
         moment=f"in the {run} pass of {layer or 'the model'}" if run else "around the loss",
         parameters=sum(p.size for p in model.named_parameters().values()) * itemsize(model),
         gradients=use.gradients,
@@ -245,7 +245,7 @@ def use_of_step(
     """Return what a step of a checked batch takes; with `names` also for what."""
     if optimizer is None:
         optimizer = Adam(model.parameters())
-    model_copy, optimizer_copy = without_numbers(model, optimizer)
+    model_copy, optimizer_copy = copy_without_numbers(model, optimizer)
     try:
         return run_steps(model_copy, batch, loss, optimizer_copy, workers, micro_batch, names=names)
     except Exception as error:
@@ -260,13 +260,13 @@ def batch_of(model: Model, x: Any, y: Any, mask: Any, types: Any, loss: Loss) ->
     if y is not None or model.self_supervised:
         batch = model.check(x, y, mask, types, loss=loss)
     else:
-        batch = _with_targets(model, x, mask, types, loss)
+        batch = _add_targets(model, x, mask, types, loss)
     if model.self_supervised:
         batch = batch.anew(0, 0)
     return model.upload(batch, loss=loss)
 
 
-def _with_targets(model: Model, x: Any, mask: Any, types: Any, loss: Loss) -> Batch:
+def _add_targets(model: Model, x: Any, mask: Any, types: Any, loss: Loss) -> Batch:
     """Return a batch with the first targets that the model takes: zeros."""
     batch = model.check(x, None, mask, types)
     inputs = batch.inputs
@@ -286,7 +286,7 @@ def _with_targets(model: Model, x: Any, mask: Any, types: Any, loss: Loss) -> Ba
     )
 
 
-def kept_by_layer(model: Layer, uses: Iterable[Use]) -> tuple[KeptArray, ...]:
+def sum_by_layer(model: Layer, uses: Iterable[Use]) -> tuple[KeptArray, ...]:
     """Return what is kept, in the order of the layers; arrays of one name are added."""
     kinds = {name: type(layer).__name__ for name, layer in model.layers()}
     totals: dict[tuple[str, str], int] = {}

@@ -126,7 +126,7 @@ def check(model, kernels, x=None, y=None):
         estimate = nf.step_memory(model, x, y, workers=1, micro_batches=()).peak
         measured = traced_peak(model, x, y)
     assert measured > 10 * 2**20
-    scratch = SCRATCH * (2 if model.dtype == "float64" else 1) if kernels else 0
+    scratch = scratch_of_thread(model.dtype) if kernels else 0
     assert estimate - scratch == pytest.approx(measured, rel=NEAR)
 
 

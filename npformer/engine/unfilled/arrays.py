@@ -165,7 +165,7 @@ def unfilled(shape: tuple[int, ...], dtype: Any) -> Any:
     return np.asarray(Lease(shape, dtype, LEDGER.get())).view(Unfilled)
 
 
-def uncounted(shape: tuple[int, ...], dtype: Any) -> Any:
+def existing_array(shape: tuple[int, ...], dtype: Any) -> Any:
     """Return an unfilled array for what is there already, such as a model's weights."""
     return np.asarray(Lease(shape, np.dtype(dtype), None)).view(Unfilled)
 
@@ -199,7 +199,7 @@ def _or_nothing(ufunc: Any, out: Any, inputs: Any) -> Any:
     return results if isinstance(results, tuple) else (results,)
 
 
-def _of_call(ufunc: Any, inputs: Any, options: Any) -> Any:
+def _result_of_call(ufunc: Any, inputs: Any, options: Any) -> Any:
     shape = (
         np.broadcast_shapes(*(np.shape(x) for x in inputs))
         if ufunc.signature is None
@@ -247,7 +247,7 @@ def _shape_of_product(ufunc: Any, shapes: list[tuple[int, ...]]) -> tuple[int, .
     return (*np.broadcast_shapes(*outer_shapes), *core)
 
 
-def _of_reduce(ufunc: Any, inputs: Any, options: Any) -> Any:
+def _result_of_reduce(ufunc: Any, inputs: Any, options: Any) -> Any:
     x, axis = inputs[0], options.get("axis", 0)
     numbers = range(x.ndim) if axis is None else np.atleast_1d(axis).tolist()
     axes = {number % x.ndim for number in numbers}
@@ -264,35 +264,35 @@ def _dtype_of_reduction(ufunc: Any, dtype: Any, asked: Any) -> Any:
     return ufunc.reduce(np.ones(1, dtype), dtype=asked).dtype
 
 
-def _of_accumulate(ufunc: Any, inputs: Any, options: Any) -> Any:
+def _result_of_accumulate(ufunc: Any, inputs: Any, options: Any) -> Any:
     x = inputs[0]
     return unfilled(x.shape, _dtype_of_reduction(ufunc, x.dtype, options.get("dtype")))
 
 
-def _of_outer(ufunc: Any, inputs: Any, options: Any) -> Any:
+def _result_of_outer(ufunc: Any, inputs: Any, options: Any) -> Any:
     a, b = inputs
     (dtype,) = _dtypes(ufunc, (_kind(a), _kind(b)), options.get("dtype"))
     return unfilled((*np.shape(a), *np.shape(b)), dtype)
 
 
-def _of_reduceat(ufunc: Any, inputs: Any, options: Any) -> Any:
+def _result_of_reduceat(ufunc: Any, inputs: Any, options: Any) -> Any:
     x, indices = inputs[:2]
     axis = options.get("axis", 0) % x.ndim
     shape = (*x.shape[:axis], len(indices), *x.shape[axis + 1 :])
     return unfilled(shape, _dtype_of_reduction(ufunc, x.dtype, options.get("dtype")))
 
 
-def _of_at(ufunc: Any, inputs: Any, options: Any) -> None:
+def _write_nothing(ufunc: Any, inputs: Any, options: Any) -> None:
     """Write nothing."""
 
 
 RESULTS: dict[str, Callable[..., Any]] = {
-    "__call__": _of_call,
-    "reduce": _of_reduce,
-    "accumulate": _of_accumulate,
-    "outer": _of_outer,
-    "reduceat": _of_reduceat,
-    "at": _of_at,
+    "__call__": _result_of_call,
+    "reduce": _result_of_reduce,
+    "accumulate": _result_of_accumulate,
+    "outer": _result_of_outer,
+    "reduceat": _result_of_reduceat,
+    "at": _write_nothing,
 }
 """What each way to call a ufunc results in."""
 

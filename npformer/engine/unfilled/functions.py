@@ -54,7 +54,7 @@ def _corner(x: Any) -> Any:
     return np.zeros((1,) * np.ndim(x))
 
 
-def _like(x: Any, *fill: Any, dtype: Any = None, shape: Any = None, **options: Any) -> Any:
+def _array_like(x: Any, *fill: Any, dtype: Any = None, shape: Any = None, **options: Any) -> Any:
     shape = x.shape if shape is None else shape
     return unfilled((shape,) if isinstance(shape, int) else tuple(shape), dtype or x.dtype)
 
@@ -92,7 +92,7 @@ def _strides_to(x: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*(0,) * missing, *strides)
 
 
-def _nothing(*arguments: Any, **options: Any) -> None:
+def _write_nothing(*arguments: Any, **options: Any) -> None:
     """Write nothing."""
 
 
@@ -101,19 +101,19 @@ RULES.update(
         np.where: _where,
         np.concatenate: _concatenate,
         np.einsum: _einsum,
-        np.empty_like: _like,
-        np.zeros_like: _like,
-        np.ones_like: _like,
-        np.full_like: _like,
+        np.empty_like: _array_like,
+        np.zeros_like: _array_like,
+        np.ones_like: _array_like,
+        np.full_like: _array_like,
         np.copy: _copy,
         np.dot: _dot,
         np.repeat: _repeat,
         np.broadcast_to: _broadcast_to,
-        np.copyto: _nothing,
-        np.put: _nothing,
-        np.putmask: _nothing,
-        np.place: _nothing,
-        np.put_along_axis: _nothing,
+        np.copyto: _write_nothing,
+        np.put: _write_nothing,
+        np.putmask: _write_nothing,
+        np.place: _write_nothing,
+        np.put_along_axis: _write_nothing,
     }
 )
 
@@ -126,7 +126,7 @@ class Transforms:
 
     def fft(self, x: Any, n: int | None = None, axis: int = -1, **options: Any) -> Any:
         """Return an array as long as the transform."""
-        return _transformed(x, n or x.shape[axis], axis, _complex(x.dtype))
+        return _spectrum(x, n or x.shape[axis], axis, _complex(x.dtype))
 
     ifft = fft
 
@@ -140,18 +140,18 @@ class Transforms:
 
     def rfft(self, x: Any, n: int | None = None, axis: int = -1, **options: Any) -> Any:
         """Return an array half as long as the transform, and one more."""
-        return _transformed(x, (n or x.shape[axis]) // 2 + 1, axis, _complex(x.dtype))
+        return _spectrum(x, (n or x.shape[axis]) // 2 + 1, axis, _complex(x.dtype))
 
     def irfft(self, x: Any, n: int | None = None, axis: int = -1, **options: Any) -> Any:
         """Return an array as long as the transform."""
-        return _transformed(x, n or 2 * (x.shape[axis] - 1), axis, np.zeros(1, x.dtype).real.dtype)
+        return _spectrum(x, n or 2 * (x.shape[axis] - 1), axis, np.zeros(1, x.dtype).real.dtype)
 
 
 def _complex(dtype: Any) -> Any:
     return np.result_type(dtype, np.complex64)
 
 
-def _transformed(x: Any, length: int, axis: int, dtype: Any) -> Any:
+def _spectrum(x: Any, length: int, axis: int, dtype: Any) -> Any:
     axis %= x.ndim
     return unfilled((*x.shape[:axis], length, *x.shape[axis + 1 :]), dtype)
 

@@ -18,7 +18,7 @@ from npformer.core.dispatch import enabled
 from npformer.engine.team import Team
 from npformer.engine.threads import one_after_another
 from npformer.engine.unfilled import functions  # noqa: F401 (fills the table of rules)
-from npformer.engine.unfilled.arrays import LEDGER, uncounted, unfilled
+from npformer.engine.unfilled.arrays import LEDGER, existing_array, unfilled
 from npformer.engine.unfilled.ledger import Ledger, Use
 from npformer.engine.unfilled.watch import Watch
 from npformer.engine.unfilled.workspace import UnfilledContext, UnfilledWorkspace
@@ -110,12 +110,12 @@ class StepUse:
     shared_by: str = ""
 
 
-def without_numbers(model: Layer, *others: Any) -> tuple[Any, ...]:
+def copy_without_numbers(model: Layer, *others: Any) -> tuple[Any, ...]:
     """Return copies of a model and of what belongs to it, whose parameters have no numbers."""
     memo: dict[int, Any] = {}
     for parameter in model.named_parameters().values():
         flat = parameter._buffer.flat
-        memo[id(flat)] = uncounted(flat.shape, flat.dtype)
+        memo[id(flat)] = existing_array(flat.shape, flat.dtype)
     return tuple(copy.deepcopy(one, memo) for one in (model, *others))
 
 
@@ -130,7 +130,7 @@ def run_steps(
 ) -> StepUse:
     """Run training steps of a model without numbers, and return what they have taken.
 
-    The model and the optimizer are those of `without_numbers`. With `names`, layers are recorded.
+    Model and optimizer are those of `copy_without_numbers`. With `names`, layers are recorded.
     """
     watch = Watch(model)
     token = LEDGER.set(None)
@@ -159,7 +159,7 @@ def _team_steps(
         _, gradients = team.step(batch, Masks())
         LEDGER.set(of_optimizer)
         optimizer.step(gradients)
-    n_bytes = sum(each.flat.nbytes for each in team._gradients)
+    n_bytes = sum(gradients_of_worker.flat.nbytes for gradients_of_worker in team._gradients)
     # Workers are at their peaks at the same time, more or less.
     peak = sum(ledger.peak for ledger in team.ledgers)
     if enabled():
