@@ -76,7 +76,7 @@ MIXERS = ["attention", "dense_synthesizer", "fourier", "linear", "gated_convolut
 @pytest.mark.parametrize("mixer", MIXERS)
 @pytest.mark.parametrize("kernels", [True, False], ids=["fast", "plain"])
 def test_a_step_takes_what_was_estimated(mixer, kernels):
-    check(classifier(mixer), kernels)
+    assert_followed(classifier(mixer), kernels)
 
 
 SETTINGS = {
@@ -94,12 +94,12 @@ SETTINGS = {
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
 @pytest.mark.parametrize("kernels", [True, False], ids=["fast", "plain"])
 def test_settings_of_attention_are_followed(settings, kernels):
-    check(classifier(**settings), kernels)
+    assert_followed(classifier(**settings), kernels)
 
 
 @pytest.mark.parametrize("length", [64, 1024])
 def test_short_or_long_sequences_are_followed(length):
-    check(classifier(max_len=length), kernels=True, x=ids(4096 // length, length))
+    assert_followed(classifier(max_len=length), kernels=True, x=ids(4096 // length, length))
 
 
 @pytest.mark.parametrize("kernels", [True, False], ids=["fast", "plain"])
@@ -107,7 +107,7 @@ def test_a_language_model_is_followed(kernels):
     config = nf.EncoderConfig(128, 2, 4, 512, max_len=128, causal=True)
     model = nf.LanguageModel(config, vocab_size=20_000, seed=0)
     x = ids(length=128)
-    check(model, kernels, x, y=x)
+    assert_followed(model, kernels, x, y=x)
 
 
 def test_micro_batches_are_followed():
@@ -119,7 +119,7 @@ def test_micro_batches_are_followed():
     assert estimated == pytest.approx(expected, rel=NEAR)
 
 
-def check(model, kernels, x=None, y=None):
+def assert_followed(model, kernels, x=None, y=None):
     x = ids() if x is None else x
     y = np.zeros(len(x), int) if y is None else y
     with nf.use_kernels(kernels):
