@@ -1,11 +1,13 @@
 """npformer look: write a report on trained models, one HTML file to open in a browser."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
 from npformer.cli.options import Commands, add_command, file_or_folder, output_path
 from npformer.cli.parser import Parser
+from npformer.cli.predict_file import explain
 from npformer.cli.run_folder import REPORT
 from npformer.cli.shared_options import (
     add_batch_size,
@@ -24,7 +26,9 @@ from npformer.training.storage.outputs import check_not_read, check_place
 EPILOG = """\
 The report shows the attention weights (or mixing weights) of every layer and head; every
 tensor, forward and backward; the gradient of every parameter; and the worst mistakes.
-It is a single file without scripts, and works offline."""
+It is a single file without scripts, and works offline.
+
+a text:  npformer look runs/reviews-attention 'a text' prints which words decided"""
 
 
 def add_parser(commands: "Commands[Parser]") -> None:
@@ -67,7 +71,10 @@ def add_parser(commands: "Commands[Parser]") -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the report and print its path."""
+    """Write the report and print its path; or print why a text gets its label."""
+    if options.input is not None and _is_text(options.input):
+        trained = Trained.load(options, options.model)
+        return explain(options, trained.model, [options.input])
     samples = _numbers(options.samples)
     out = _place(options)
     check_place(out, REPORT, overwrite=options.overwrite)
@@ -105,6 +112,12 @@ def run(options: argparse.Namespace) -> int:
     )
     print(path)
     return 0
+
+
+def _is_text(word: str) -> bool:
+    """Return whether a word is a text, not the name of a file."""
+    is_name = bool(Path(word).suffix) and not any(map(str.isspace, word))
+    return word != "-" and not is_name and not os.path.exists(word)  # noqa: PTH110 - no error for long texts
 
 
 def _look_at_file(

@@ -30,6 +30,7 @@ from npformer.training.storage.outputs import is_stream
 
 EPILOG = """\
 texts:  npformer predict runs/reviews-attention 'a text' 'another text'
+why:    npformer predict runs/reviews-attention --explain 'a text'
 a file: npformer predict runs/reviews-attention reviews.csv --out answers.csv
 pairs:  npformer predict runs/words-attention transformer --beams 4
 masks:  npformer predict runs/reviews 'the film was [MASK]'
@@ -92,6 +93,11 @@ def add_parser(commands: "Commands[Parser]") -> None:
         "--probabilities", action="store_true", help="print the probabilities of all classes"
     )
     parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="for texts: print the words that speak for the label of each text and against it",
+    )
+    parser.add_argument(
         "--out",
         metavar="FILE",
         type=output_path,
@@ -110,6 +116,11 @@ def run(options: argparse.Namespace) -> int:
     _check_out(options.out, (".csv", ".tsv") if isinstance(model, Estimator) else (".npy",))
     with use_precision(options.precision, options.backend):
         if isinstance(model, SequenceClassifier):
+            if options.explain:
+                raise ValueError(
+                    f"--explain is given and {options.model} takes arrays; expected a model of "
+                    f"texts. npformer look {options.model} shows what happens inside"
+                )
             return _predict(options, trained)
         if isinstance(model, TextWriter):
             raise ValueError(

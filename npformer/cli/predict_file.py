@@ -16,6 +16,7 @@ import numpy as np
 
 from npformer.cli import common
 from npformer.cli.trained import Trained, refuse_options_of_tables
+from npformer.core import a_type
 from npformer.core.support.tables import align_columns
 from npformer.data.tables import SUFFIXES, is_fasttext_file, table_format
 from npformer.tasks.estimators import Classifier, TextClassifier, TextFiller, TextTranslator
@@ -45,6 +46,8 @@ def run(options: argparse.Namespace, trained: Trained) -> int:
     """Print or write what the model predicts."""
     model, kind = trained.model, NAMED.get(trained.kind, trained.kind)
     samples = _input(options, trained, kind)
+    if options.explain:
+        return explain(options, model, samples.samples)
     if options.out is not None:
         _check_new_columns(options, model, samples)
     fillings: list[Filling] | None = None
@@ -69,6 +72,21 @@ def run(options: argparse.Namespace, trained: Trained) -> int:
         print(*new[PREDICTED])
     else:
         print("\n".join(_lines(options, samples, new, source_first=kind == "sources")))
+    return 0
+
+
+def explain(options: argparse.Namespace, model: Any, texts: Sequence[str]) -> int:
+    """Print which words of each text spoke for its label, and which against it."""
+    if not isinstance(model, TextClassifier):
+        raise ValueError(
+            f"{options.model} holds {a_type(model)}; expected a model that gives texts a label, "
+            "whose words speak for it or against it"
+        )
+    if options.out is not None:
+        raise ValueError("--out is given and an explanation is printed; expected none")
+    explanations = [str(model.explain(text)) for text in texts]
+    if not options.ranks.rank:
+        print("\n\n".join(explanations))
     return 0
 
 

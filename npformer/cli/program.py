@@ -51,6 +51,7 @@ def run(arguments: Sequence[str] | None) -> int:
     """Run a command, and return its exit status."""
     with usable_streams():
         options, unknown = make_parser().parse_known_args(arguments)
+        unknown = _take_late_words(options, unknown)
         if unknown:
             options.parser.error(options.parser.describe_unknown(unknown[0]))
         unseen = options.command in RESULTS_IN_FILES
@@ -115,6 +116,24 @@ def make_parser() -> Parser:
     bench.add_parser(commands)
     doctor.add_parser(commands)
     return parser
+
+
+def _take_late_words(options: argparse.Namespace, words: list[str]) -> list[str]:
+    """Give a command the words of INPUT that follow an option, and return those that are left.
+
+    argparse looks for all words of INPUT right behind MODEL, and leaves out the ones that come
+    later.
+    """
+    known = getattr(options, "input", "")
+    if any(word.startswith("-") and word != "-" for word in words):
+        return words
+    if isinstance(known, list):
+        known.extend(words)
+        return []
+    if known is None and words:
+        options.input = words[0]
+        return words[1:]
+    return words
 
 
 def _explanation(error: BaseException, options: argparse.Namespace) -> str:

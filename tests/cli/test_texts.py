@@ -206,6 +206,36 @@ def test_faults_of_a_table_are_printed_line_by_line(tmp_path, capsys):
     assert '\n    "so ""awful"" it was"\tbad\n  line 3 has 1 field and the heading 2' in words
 
 
+@pytest.mark.parametrize("command", [("look",), ("predict", "--explain")], ids=" ".join)
+def test_a_text_is_explained_on_the_screen(trained_on_texts, prints, command):
+    name, *flags = command
+    text = "the soup was warm"
+    out = prints(name, trained_on_texts, *flags, text)
+    assert out.strip() == str(nf.load(trained_on_texts / "model.safetensors").explain(text))
+
+
+def test_several_texts_are_explained(trained_on_texts, prints):
+    out = prints("predict", trained_on_texts, "the soup was warm", "rain again", "--explain")
+    assert "\n\nrain again\n" in out
+
+
+def test_an_explanation_is_not_written(trained_on_texts, fails, tmp_path):
+    words = fails("predict", trained_on_texts, "a text", "--explain", "--out", tmp_path / "a.csv")
+    assert "--out is given and an explanation is printed; expected none" in words
+
+
+def test_texts_may_follow_an_option(trained_on_texts, prints):
+    texts = ["the soup was warm", "rain again"]
+    before = prints("predict", trained_on_texts, *texts, "--probabilities")
+    assert prints("predict", trained_on_texts, "--probabilities", *texts) == before
+    assert prints("predict", trained_on_texts, texts[0], "--probabilities", texts[1]) == before
+
+
+def test_a_misspelt_file_is_no_text_to_explain(trained_on_texts, fails, tmp_path):
+    out = tmp_path / "report.html"
+    assert "reviews.cvs" in fails("look", trained_on_texts, "reviews.cvs", "--out", out)
+
+
 def test_other_texts_are_looked_at(trained_on_texts, other_table, tmp_path, prints):
     report = tmp_path / "r.html"
     out = prints("look", trained_on_texts, other_table, "--label", "kind", "--out", report)
