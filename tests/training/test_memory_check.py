@@ -17,13 +17,15 @@ def classifier():
     return nf.SequenceClassifier(config, 3, vocab_size=50, seed=0)
 
 
-def data(samples=64):
+def labelled_ids(samples=64):
     rng = np.random.default_rng(0)
     return rng.integers(50, size=(samples, 128)), rng.integers(3, size=samples)
 
 
-def fit(model, **options):
-    return nf.fit(model, data(), epochs=1, batch_size=64, progress=False, workers=1, **options)
+def train_once(model, **options):
+    return nf.fit(
+        model, labelled_ids(), epochs=1, batch_size=64, progress=False, workers=1, **options
+    )
 
 
 @pytest.fixture
@@ -37,17 +39,17 @@ def left(monkeypatch):
 def test_a_step_that_does_not_fit_is_announced_with_numbers(left):
     left(32 * 2**20)
     with pytest.warns(UserWarning, match=r"64 samples with 128 tokens each will take about 0\.\d+"):
-        fit(classifier())
+        train_once(classifier())
 
 
 def test_the_advice_is_a_micro_batch_that_fits(left):
     left(32 * 2**20)
     with pytest.warns(UserWarning, match="micro_batch=") as caught:
-        fit(classifier())
+        train_once(classifier())
     size = int(str(caught[0].message).partition("micro_batch=")[2].split()[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit(classifier(), micro_batch=size)
+        train_once(classifier(), micro_batch=size)
 
 
 @pytest.mark.parametrize("n_bytes", [LARGE * 64, None], ids=["enough", "unknown"])
@@ -55,16 +57,16 @@ def test_nothing_is_said_otherwise(left, n_bytes):
     left(n_bytes)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit(classifier())
+        train_once(classifier())
 
 
 def test_the_check_changes_no_number(left):
     left(LARGE * 64)
     expected, model = classifier(), classifier()
-    fit(expected)
+    train_once(expected)
     left(2**20)
     with pytest.warns(UserWarning, match="will take"):
-        fit(model)
+        train_once(model)
     np.testing.assert_array_equal(model.parameters().flat, expected.parameters().flat)
 
 
