@@ -31,6 +31,7 @@ from tests.needs import NEEDS
 IN_TURN = (
     "tests/training/distributed/",
     "tests/docs/test_search.py",
+    "tests/docs/test_widths.py",
     "tests/faults/test_kills.py",
     "tests/faults/test_mutated_files.py",
     "tests/gpu/",

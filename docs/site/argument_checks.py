@@ -61,10 +61,10 @@ def _fold(run: list[ast.stmt]) -> Fold:
         subjects = subjects_by_words.setdefault(words, [])
         if subject not in subjects:
             subjects.append(subject)
-    said = [words.format(", ".join(subjects)) for words, subjects in subjects_by_words.items()]
+    phrases = [words.format(", ".join(subjects)) for words, subjects in subjects_by_words.items()]
     last = run[-1].end_lineno
     assert last
-    return Fold(run[0].lineno, last, "; ".join(said) or NOTHING_SAID)
+    return Fold(run[0].lineno, last, "; ".join(phrases) or NOTHING_SAID)
 
 
 def _words(statement: ast.stmt) -> Iterator[tuple[str, str]]:
@@ -80,7 +80,7 @@ def _words(statement: ast.stmt) -> Iterator[tuple[str, str]]:
             known_words = WORDS.get(name.removeprefix("checks."), NOTHING_SAID)
             yield known_words if subject else NOTHING_SAID, subject
         elif name != "backend_of" and CHECK.fullmatch(name):
-            yield documented().get(name) or NOTHING_SAID, ""
+            yield words_of_checks().get(name) or NOTHING_SAID, ""
 
 
 def _subject(call: ast.Call) -> str:
@@ -94,7 +94,7 @@ def _subject(call: ast.Call) -> str:
 
 
 @cache
-def documented() -> dict[str, str]:
+def words_of_checks() -> dict[str, str]:
     """Return what the docstrings of the package's own checks say that they check."""
     words_by_name = {}
     files = sorted(PACKAGE.rglob("*.py"), key=lambda file: file.parent.name == "functional")

@@ -22,7 +22,7 @@ from docs.site.below_title import below_title, chapter_of
 from docs.site.formula_text import paragraphs
 from docs.site.opened_calls import Caches, lines, numbers, numbers_block
 from docs.site.running_examples import RUNNING, running_example
-from docs.site.traces import Call, watched
+from docs.site.traces import Call, watch
 from tests.pairs import FUNCTIONS, NAMES, Example, gradients_of, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,10 +53,10 @@ def page(name: str) -> str:
     forward, backward = FUNCTIONS[name], FUNCTIONS[f"{name}_backward"]
     inputs, options, dy = example(name)
     caches = Caches()
-    call = watched(forward, *inputs, **options)
+    call = watch(forward, *inputs, **options)
     y, cache = call.result
     caches.learn(call)
-    call_backward = watched(backward, dy, cache)
+    call_backward = watch(backward, dy, cache)
     caches.learn(call_backward)
     named_inputs = dict(zip(names_of(forward, len(inputs)), inputs, strict=True))
     code = in_pytorch.block(name, named_inputs, options, dy)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from docs.site.argument_checks import folds
-from docs.site.code_lines import hanging, summary_of_checks
+from docs.site.code_lines import hang, summary_of
 from docs.site.formula_text import paragraphs
 from docs.site.statements import Row, said_of, statements
-from docs.site.traces import Call, cache_fields, definition, returned, same
+from docs.site.traces import Call, are_same, cache_fields, definition, return_value
 
 ROOT = Path(__file__).resolve().parents[2]
 ENOUGH_CALLS = 3
@@ -63,7 +63,7 @@ def _names_in_backward(code: CodeType) -> list[str] | None:
     return None
 
 
-class Part(NamedTuple):
+class Group(NamedTuple):
     """Rows that stand together: open (kind "") or folded (kind "checks" or "not-run")."""
 
     kind: str
@@ -71,7 +71,7 @@ class Part(NamedTuple):
     words: str = ""
 
 
-def parts(call: Call) -> Iterator[Part]:
+def groups(call: Call) -> Iterator[Group]:
     """Yield the rows of a call in groups: checks, what does not run here, and the rest."""
     rows = list(statements(call.code))
     _, first, tree = definition(call.code)
@@ -85,12 +85,12 @@ def parts(call: Call) -> Iterator[Part]:
     for end in range(1, len(rows) + 1):
         if end < len(rows) and _goes_on(rows[begin], rows[end], checks, idle):
             continue
-        yield _part_of(rows[begin:end], checks, idle)
+        yield _group_of(rows[begin:end], checks, idle)
         begin = end
 
 
 def _goes_on(first: Row, following: Row, checks: dict[int, Any], idle: set[Row]) -> bool:
-    """Return whether a row stands in the same part as those from `first` to above it."""
+    """Return whether a row stands in the same group as those from `first` to above it."""
     one, other = checks.get(first.first), checks.get(following.first)
     if one or other:
         return one is other
@@ -99,11 +99,11 @@ def _goes_on(first: Row, following: Row, checks: dict[int, Any], idle: set[Row])
     return first not in idle and following not in idle
 
 
-def _part_of(rows: list[Row], checks: dict[int, Any], idle: set[Row]) -> Part:
+def _group_of(rows: list[Row], checks: dict[int, Any], idle: set[Row]) -> Group:
     fold = checks.get(rows[0].first)
     if fold:
-        return Part("checks", rows, fold.words)
-    return Part("not-run" if rows[0] in idle else "", rows)
+        return Group("checks", rows, fold.words)
+    return Group("not-run" if rows[0] in idle else "", rows)
 
 
 def _idle_rows(rows: list[Row], call: Call) -> set[Row]:
@@ -133,20 +133,20 @@ def _lines_that_ran(row: Row, call: Call) -> list[int]:
 def lines(call: Call, caches: Caches) -> str:
     """Return the HTML of a call's lines."""
     names_shown = dict(call.arguments)
-    html = [_part(part, call, caches, names_shown) for part in parts(call)]
+    html = [_group(group, call, caches, names_shown) for group in groups(call)]
     return f"<div class='line-by-line'>{''.join(html)}</div>"
 
 
-def _part(part: Part, call: Call, caches: Caches, names_shown: dict[str, Any]) -> str:
-    if part.kind == "":
-        return "".join(_row(row, call, caches, names_shown) for row in part.rows)
-    inner = "".join(_plain_row(row) for row in part.rows)
-    summary = summary_of_checks(part.words)
-    if part.kind == "not-run":
-        head, *_ = part.rows[0].code.strip().splitlines()
-        more = " …" if len(part.rows) > 1 else ""
+def _group(group: Group, call: Call, caches: Caches, names_shown: dict[str, Any]) -> str:
+    if group.kind == "":
+        return "".join(_row(row, call, caches, names_shown) for row in group.rows)
+    inner = "".join(_plain_row(row) for row in group.rows)
+    summary = summary_of(group.words)
+    if group.kind == "not-run":
+        head, *_ = group.rows[0].code.strip().splitlines()
+        more = " …" if len(group.rows) > 1 else ""
         summary = f"Not in this example: <code>{escape(head)}{more}</code>"
-    return f"<details class='fold {part.kind}'><summary>{summary}</summary>{inner}</details>"
+    return f"<details class='fold {group.kind}'><summary>{summary}</summary>{inner}</details>"
 
 
 def _plain_row(row: Row) -> str:
@@ -154,7 +154,7 @@ def _plain_row(row: Row) -> str:
 
 
 def _code(row: Row) -> str:
-    return f"<pre class='code'>{hanging(escape(row.code))}</pre>"
+    return f"<pre class='code'>{hang(escape(row.code))}</pre>"
 
 
 def _words(row: Row) -> str:
@@ -170,16 +170,16 @@ def _row(row: Row, call: Call, caches: Caches, names_shown: dict[str, Any]) -> s
         texts = [f"{text.partition(chr(10))[0]}, filled below" for text in texts]
     names_shown |= values
     if row.first <= call.last_line <= row.last:
-        texts += _returned(call, caches, names_shown)
-    shown = "".join(map(numbers_block, joined(texts)))
+        texts += _unseen_results(call, caches, names_shown)
+    shown = "".join(map(numbers_block, join_lines(texts)))
     helpers = [helper for line in ran for helper in call.calls_by_line.get(line, [])]
     return (
         f"<div class='line'>{_words(row)}<div>{_code(row)}{shown}</div>"
-        f"{_opened(helpers, caches, names_shown)}</div>"
+        f"{_open_helpers(helpers, caches, names_shown)}</div>"
     )
 
 
-def joined(texts: list[str]) -> Iterator[str]:
+def join_lines(texts: list[str]) -> Iterator[str]:
     """Yield texts; neighbours of one line each stand together."""
     for has_rows, group in groupby(texts, key=lambda text: "\n" in text):
         if has_rows:
@@ -192,26 +192,26 @@ def numbers_block(text: str) -> str:
     """Return a name with its numbers; rows too long for a phone can be scrolled by keyboard."""
     name, _, rows = text.partition("\n")
     if not rows.startswith(("[", " ")):
-        return f"<pre class='numbers'>{hanging(escape(text))}</pre>"
+        return f"<pre class='numbers'>{hang(escape(text))}</pre>"
     label = escape(name, quote=True)
     is_wide = max(map(len, text.splitlines())) > FITS
     scrolls = f" tabindex='0' role='region' aria-label='{label}'" if is_wide else ""
     return f"<pre class='numbers scrolls'{scrolls}>{escape(text)}</pre>"
 
 
-def _returned(call: Call, caches: Caches, names_shown: dict[str, Any]) -> Iterator[str]:
+def _unseen_results(call: Call, caches: Caches, names_shown: dict[str, Any]) -> Iterator[str]:
     """Yield what a call returned and no line has shown yet."""
     for name, value in _results(call):
         entries = caches.names(value)
         if entries:
             yield f"cache: {', '.join(entries)}"
-        elif name not in names_shown or not same(value, names_shown[name]):
+        elif name not in names_shown or not are_same(value, names_shown[name]):
             yield from numbers(name, value, caches)
 
 
 def _results(call: Call) -> Iterator[tuple[str, Any]]:
     """Yield each result of a call, with its code as its name if that is short."""
-    expression, result = returned(call), call.result
+    expression, result = return_value(call), call.result
     values = result if isinstance(expression, ast.Tuple) else (result,)
     codes = expression.elts if isinstance(expression, ast.Tuple) else [expression]
     texts = [ast.unparse(code) for code in codes if code is not None]
@@ -239,7 +239,7 @@ def _names_in_comment(call: Call) -> list[str]:
     return []
 
 
-def _opened(helpers: list[Call], caches: Caches, names_shown: dict[str, Any]) -> str:
+def _open_helpers(helpers: list[Call], caches: Caches, names_shown: dict[str, Any]) -> str:
     """Return the helpers that a line calls, each folded below its formula."""
     helpers = [call for call in helpers if not call.code.co_name.lstrip("_").startswith("check_")]
     if len(helpers) <= ENOUGH_CALLS:
@@ -250,18 +250,18 @@ def _opened(helpers: list[Call], caches: Caches, names_shown: dict[str, Any]) ->
 
 def _helper(call: Call, caches: Caches, names_shown: dict[str, Any], note: str = "") -> str:
     first, *more = paragraphs(ast.get_docstring(definition(call.code)[2]) or "")
-    if any(same(call.result, value) for value in call.arguments.values()):
+    if any(are_same(call.result, value) for value in call.arguments.values()):
         note = f"{note}, which changes nothing here"
     new_arguments = [
         text
         for name, value in call.arguments.items()
-        if not any(same(value, known) for known in names_shown.values())
+        if not any(are_same(value, known) for known in names_shown.values())
         for text in numbers(name, value, caches)
     ]
     return (
         f"<details class='helper'><summary><code>{escape(call.code.co_name)}</code>{note}: "
         f"<span class='formula-text'>{first}</span></summary>{''.join(more)}"
-        f"{''.join(map(numbers_block, joined(new_arguments)))}{lines(call, caches)}</details>"
+        f"{''.join(map(numbers_block, join_lines(new_arguments)))}{lines(call, caches)}</details>"
     )
 
 

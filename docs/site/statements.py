@@ -10,7 +10,7 @@ from docs.site.traces import definition
 
 ALIKE = {
     r"(\w+ = )?checks\.gradient": "The gradient has the shape of the result.",
-    r"(\w+ = )?(checks\.|_?check_)": "An error names what does not fit.",
+    r"(\w+ = )?(checks\.|_?check_)": "A mismatch raises an error that names it.",
     r"raise ": "The error says what came, and what to do.",
     r"\w+ = array_module": "NumPy, or CuPy for arrays on a GPU.",
     r".* = cache$": "What the forward pass kept.",

@@ -32,7 +32,7 @@ class Call:
     calls_by_line: dict[int, list["Call"]] = field(default_factory=dict)
 
 
-def watched(function: Callable[..., Any], *inputs: Any, **options: Any) -> Call:
+def watch(function: Callable[..., Any], *inputs: Any, **options: Any) -> Call:
     """Call a function and return the record of the call."""
     return _Watch(function).run(*inputs, **options)
 
@@ -93,12 +93,12 @@ class _Running:
         """Give the line that has just run what it made."""
         now = _copies(frame)
         if self.line:
-            made = {name: value for name, value in now.items() if self._is_new(name, value)}
-            self.call.values_by_line.setdefault(self.line, {}).update(made)
+            new_values = {name: value for name, value in now.items() if self._is_new(name, value)}
+            self.call.values_by_line.setdefault(self.line, {}).update(new_values)
         self.names = now
 
     def _is_new(self, name: str, value: Any) -> bool:
-        return name not in self.names or not same(value, self.names[name])
+        return name not in self.names or not are_same(value, self.names[name])
 
 
 def _copies(frame: FrameType) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _copies(frame: FrameType) -> dict[str, Any]:
     }
 
 
-def same(one: Any, other: Any) -> bool:
+def are_same(one: Any, other: Any) -> bool:
     """Return whether two values are one object or equal arrays."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         has_nan = one.dtype.kind == "f"
@@ -125,7 +125,7 @@ def definition(code: CodeType) -> tuple[list[str], int, ast.FunctionDef]:
     return lines, first, tree
 
 
-def returned(call: Call) -> ast.expr | None:
+def return_value(call: Call) -> ast.expr | None:
     """Return the expression of the return statement that ended a call; None if there is none."""
     _, first, tree = definition(call.code)
     line = call.last_line - first + 1
@@ -140,7 +140,7 @@ def cache_fields(call: Call) -> list[str] | None:
 
     That is ``return result, (entry, entry, ...)``; None if the call returned something else.
     """
-    expression = returned(call)
+    expression = return_value(call)
     if not isinstance(expression, ast.Tuple) or len(expression.elts) != 2:
         return None
     entries = expression.elts[1]

@@ -13,16 +13,16 @@ pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
 from docs.site import in_pytorch, line_by_line, running_examples
 from docs.site.code_lines import text_of
-from docs.site.opened_calls import Caches, lines, parts
+from docs.site.opened_calls import Caches, groups, lines
 from docs.site.statements import said_of, statements
-from docs.site.traces import watched
+from docs.site.traces import watch
 from npformer import functional as F
 from tests.pairs import FUNCTIONS, NAMES
 
 
 def call_of(name):
     inputs, options, _ = line_by_line.example(name)
-    return watched(FUNCTIONS[name], *inputs, **options)
+    return watch(FUNCTIONS[name], *inputs, **options)
 
 
 def code_on(page):
@@ -108,13 +108,13 @@ def test_a_helper_of_a_helper_has_its_own_lines():
 
 
 def test_the_first_open_line_of_softmax_is_mathematics():
-    first = next(part for part in parts(call_of("softmax")) if part.kind == "")
+    first = next(group for group in groups(call_of("softmax")) if group.kind == "")
     assert first.rows[0].code.startswith("top = x.max(")
 
 
 def test_a_line_that_reads_more_than_it_checks_stays_open():
     open_code = [
-        row.code for part in parts(call_of("linear")) if not part.kind for row in part.rows
+        row.code for group in groups(call_of("linear")) if not group.kind for row in group.rows
     ]
     assert any(code.startswith("rows = ") for code in open_code)
     assert not any("check_linear" in code for code in open_code)
@@ -122,12 +122,12 @@ def test_a_line_that_reads_more_than_it_checks_stays_open():
 
 def test_a_cache_is_printed_once():
     inputs, options, dy = line_by_line.example("linear")
-    call = watched(F.linear, *inputs, **options)
+    call = watch(F.linear, *inputs, **options)
     caches = Caches()
     caches.learn(call)
     forward = text_of(lines(call, caches))
     assert "cache: rows, W, has_bias, x_shape" in forward
-    backward = text_of(lines(watched(F.linear_backward, dy, call.result[1]), caches))
+    backward = text_of(lines(watch(F.linear_backward, dy, call.result[1]), caches))
     assert backward.count("has_bias = True") == 1
 
 

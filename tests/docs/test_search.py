@@ -1,16 +1,11 @@
 """On a site without outputs of examples, queries lead first to their page, and no link is dead."""
 
-import os
 import re
-import subprocess
-import sys
 from html import unescape
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from filelock import FileLock
 
-from docs.site.pages import ROOT
 from tests.needs import NEEDS
 
 pytest.importorskip("sphinx_gallery", reason=NEEDS["sphinx_gallery"])
@@ -106,15 +101,9 @@ EXCERPTS = {
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """Build the site, once for all processes that run tests."""
-    base = tmp_path_factory.getbasetemp()
-    out = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
-    build = [sys.executable, "-m", "sphinx", "-W", "-q", "-D", "plot_gallery=0", "docs", str(out)]
-    with FileLock(out.with_suffix(".lock")):
-        if not (out / "search.html").exists():
-            subprocess.run(build, cwd=ROOT, check=True, timeout=900)
-    return out
+def site(whole_site):
+    """Return the folder of the site."""
+    return whole_site
 
 
 def results(page, site, query):
