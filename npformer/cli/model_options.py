@@ -105,13 +105,17 @@ def add_architecture(parser: argparse.ArgumentParser) -> None:
         help="positional encoding; rotary (RoPE) rotates queries and keys in attention",
     )
     group.add_argument(
-        "--dropout", metavar="P", type=RATE, help="dropout rate, at least 0 and below 1"
+        "--dropout",
+        metavar="P",
+        type=RATE,
+        help="dropout rate, at least 0 and below 1; --token-dropout stays as it is",
     )
     group.add_argument(
         "--token-dropout",
         metavar="P",
         type=RATE,
-        help="probability of dropping the whole embedding of a token",
+        help="probability of dropping the whole embedding of a token, apart from --dropout "
+        "(default: 0.3 for texts, else 0)",
     )
     group.add_argument(
         "--attention-dropout",

@@ -18,6 +18,7 @@ from npformer.tasks.sources.choose_task import OF_TASK, choose_task
 from npformer.tasks.sources.data_warnings import doubt_features
 from npformer.tasks.sources.file_kinds import OPTIONS, parse_share
 from npformer.tasks.sources.file_task import FileTask, Part
+from npformer.training.inspection.overfitting import describe_overfitting
 from npformer.training.storage.drawn import Drawn
 from npformer.training.storage.models import checkpoint_name, save
 
@@ -77,7 +78,9 @@ def run(training: Training) -> int:
         notes = {"task": task.to_dict(), "seed": options.seed, "plugins": training.folder.plugins}
         save(model, training.path / checkpoint_name(), notes=notes, overwrite=True)
         status = training.status(model.histories_[-1], model.settings_["epochs"])
-        if status is None:
+        if status is not None:
+            training.draw_so_far(model.histories_[-1])
+        else:
             _finish(training, model, samples_by_name, notes)
             training.folder.forget_replaced()
     return status or 0
@@ -145,6 +148,10 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
         print(f"{len(model.models_)} models with different seeds, whose probabilities are averaged")
     epochs = f"weights of epoch {history.best_epoch} of {len(history.train_loss)}"
     print(f"{epochs}, {metrics['seconds']:.1f} s\n{path}: {', '.join(files)}; {curves}")
+    if words := describe_overfitting(history):
+        print(f"\n{words}")
+    elif not history.validation_loss:
+        training.say(f"to see overfitting in {path}/curves.png: --validation 0.2")
     show = print if metrics["kind"] == "text" else training.say  # what a model writes is a result
     show(_next(metrics["kind"], model, parts, shlex.quote(str(path))))
 

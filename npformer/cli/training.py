@@ -90,6 +90,12 @@ class Training:
         write_json(self.path / "history.json", histories)
         write_json(self.path / "metrics.json", metrics)
 
+    def draw_so_far(self, history: History) -> None:
+        """Draw the curves of a training that was stopped, if it has an epoch, and say where."""
+        if history.train_loss and not self.options.ranks.rank:
+            write_json(self.path / "history.json", [history])
+            print(f"so far: {self.path}/history.json; {self.draw_curves({'': history}, {})}")
+
     def draw_curves(self, histories: Mapping[str, History], tested: Mapping[str, float]) -> str:
         """Draw the curves of some trainings; return the name of the file, or why there is none.
 
@@ -97,7 +103,8 @@ class Training:
         """
         options = self.options
         mixers = ", ".join(split_names(options.mixer))
-        shown = {name: tested[name] for name, h in histories.items() if h.metric == "accuracy"}
+        by_accuracy = [name for name, history in histories.items() if history.metric == "accuracy"]
+        shown = {name: tested[name] for name in by_accuracy if name in tested}
         try:
             title = f"{Path(options.task).name}, {mixers}, seed {options.seed}"
             figure = figure_of(histories, shown, title)

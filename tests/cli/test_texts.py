@@ -3,13 +3,17 @@
 import csv
 import io
 import json
+import os
 import re
+import signal
 import sys
 
 import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.cli import train_file
+from npformer.cli.common import STATUS
 from npformer.engine.team import Team
 from tests.cli.conftest import metrics_of, names, run
 from tests.needs import NEEDS
@@ -234,6 +238,22 @@ def test_texts_may_follow_an_option(trained_on_texts, prints):
 def test_a_misspelt_file_is_no_text_to_explain(trained_on_texts, fails, tmp_path):
     out = tmp_path / "report.html"
     assert "reviews.cvs" in fails("look", trained_on_texts, "reviews.cvs", "--out", out)
+
+
+def test_an_interrupted_training_leaves_its_curves(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib", reason=NEEDS["matplotlib"])
+
+    def interrupt(callback, state):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(train_file._CheckTest, "after_epoch", interrupt)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
+    table = write(tmp_path / "a.csv", *texts_and_labels(40))
+    status = run("train", table, *TINY, "--epochs", "3", "--out", tmp_path / "run")
+    signal.signal(signal.SIGINT, before)
+    assert status == STATUS["interrupted"]
+    assert "so far: " in capsys.readouterr().out
+    assert (tmp_path / "run" / "curves.png").is_file()
 
 
 def test_other_texts_are_looked_at(trained_on_texts, other_table, tmp_path, prints):

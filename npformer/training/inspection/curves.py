@@ -10,6 +10,7 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.data.libraries import library
+from npformer.training.inspection.overfitting import lowest_epoch
 from npformer.training.storage.outputs import check_place, write_output
 
 
@@ -81,6 +82,10 @@ def _draw_losses(axes: Any, history: Any, prefix: str, colour: str) -> None:
     _draw(axes, history.train_loss, f"{prefix}training (with dropout)", history, colour)
     if history.validation_loss:
         _draw(axes, history.validation_loss, f"{prefix}validation", history, colour, "--")
+    lowest = lowest_epoch(history)
+    if lowest is not None:
+        label = f"{prefix}lowest validation loss (epoch {lowest})"
+        _draw_star(axes, lowest, history.validation_loss[lowest - 1], label, colour)
 
 
 def _draw(
@@ -110,6 +115,10 @@ def _mark_best(axes: Any, history: Any, tested: float | None, prefix: str, colou
         return
     if tested is None:
         tested, label = values[at - 1], f"{prefix}best epoch"
+    _draw_star(axes, at, tested, label, colour)
+
+
+def _draw_star(axes: Any, epoch: int, value: float, label: str, colour: str) -> None:
     axes.plot(
-        [at], [tested], "*", markersize=12, markeredgecolor="black", color=colour, label=label
+        [epoch], [value], "*", markersize=12, markeredgecolor="black", color=colour, label=label
     )
