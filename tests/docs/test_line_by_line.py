@@ -12,7 +12,7 @@ from tests.needs import NEEDS
 pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
 from docs.site import in_pytorch, line_by_line, running_examples
-from docs.site.code_lines import text_of
+from docs.site.code_lines import find_folds, hang, text_of
 from docs.site.opened_calls import Caches, groups, lines
 from docs.site.statements import said_of, statements
 from docs.site.traces import watch
@@ -167,3 +167,28 @@ def test_chapters_lead_to_the_pairs_that_they_quote():
     pairs_by_chapter = line_by_line.chapters()
     assert pairs_by_chapter["softmax"] == ["softmax"]
     assert len(pairs_by_chapter) > 12
+
+
+QUOTED = """\
+from typing import Any
+from npformer.core import checks
+
+def double(x):
+    checks.floating(x=x)
+    return 2.0 * x
+"""
+
+
+def test_checks_of_a_quoted_function_are_folded():
+    folds = find_folds(QUOTED)
+    assert [(fold.first, fold.last) for fold in folds] == [(1, 2), (5, 5)]
+    assert folds[1].words == "the dtype of x"
+
+
+def test_what_is_folded_is_still_copied():
+    html = hang(QUOTED.rstrip("\n"), find_folds(QUOTED))
+    assert text_of(re.sub(r"<summary.*?</summary>", "", html)) == QUOTED
+
+
+def test_code_that_cannot_be_parsed_is_not_folded():
+    assert find_folds("def (") == []
