@@ -192,7 +192,7 @@ def step_memory(
 
     Notes
     -----
-    Where a step takes 50 MB or more, a process takes as much within 10 %.
+    Where a step takes 50 MB or more, a process takes as much within 10 %, as far as measured.
 
     Examples
     --------
