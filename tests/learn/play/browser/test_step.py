@@ -64,7 +64,7 @@ def look(page):
     start(page, "attention", epochs=2)
     wait_for(page, "finished")
     page.click("#tab-step")
-    until(page, lambda: page.locator(".map button").count() > 0)
+    until(page, lambda: page.inner_text("#score") != "")  # the last answer about the first sample
     with page.expect_response("**/api/ask"):
         page.click(f"[data-sample='{SAMPLE}']")
     page.wait_for_timeout(100)  # the page draws the answer
