@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from npformer.training.history import History
+import numpy as np
 
 LEAST_RISE = 0.05
 """Of the lowest validation loss: by less it may rise by chance."""
 
 
-def lowest_epoch(history: History) -> int | None:
+def lowest_epoch(history: Any) -> int | None:
     """Return the epoch, counted from 1, of the lowest validation loss; None without any."""
     losses = np.array(history.validation_loss)
     return int(np.nanargmin(losses)) + 1 if np.isfinite(losses).any() else None
 
 
-def describe_overfitting(history: History) -> str:
+def describe_overfitting(history: Any) -> str:
     """Return where a training began to overfit, in numbers, and what to do; "" if it did not."""
     epoch = lowest_epoch(history)
     if epoch is None or epoch == len(history.validation_loss):
