@@ -35,6 +35,9 @@ def warn_if_too_large(model: Model, batches: Batches, settings: Settings) -> Non
     batch = longest_batch(model, batches)
     if most_bytes(model, batch) < free:
         return
+    if model.self_supervised:
+        batch = batch.anew(0, 0)
+    batch = model.upload(batch, loss=batches.task.loss)
     peak = bytes_of_step(model, batch, batches, settings, settings.samples_at_once)
     if peak is None or peak < free:
         return
@@ -54,11 +57,7 @@ def longest_batch(model: Model, batches: Batches) -> Batch:
         lengths = samples.lengths[rows].sum(axis=1)
         rows = rows[np.argsort(-lengths, kind="stable")]
     batch = samples.select(np.sort(rows[: batches.batch_size]))
-    if model.self_supervised:
-        batch = batch.anew(0, 0)
-    if batches.way != "shuffled":
-        batch = batch.cut()
-    return model.upload(batch, loss=batches.task.loss)
+    return batch if batches.way == "shuffled" else batch.cut()
 
 
 def most_bytes(model: Model, batch: Batch) -> int:
