@@ -269,6 +269,23 @@ def test_a_training_goes_on_after_ctrl_c(tmp_path, interrupt_after, after):
     assert [*metrics_of(tmp_path)["splits"].values()][-1]["epochs"] == 2
 
 
+@pytest.mark.parametrize(("quiet", "says"), [([], True), (["--quiet"], False)])
+def test_a_resumed_training_says_whether_a_run_is_there(tmp_path, capsys, quiet, says):
+    run(
+        "train",
+        "digits",
+        "--epochs",
+        1,
+        "--mixer",
+        "identity",
+        "--out",
+        tmp_path,
+        "--resume",
+        *quiet,
+    )
+    assert ("no run is there, so one begins" in capsys.readouterr().out) is says
+
+
 def test_weights_are_saved_before_they_are_tested(tmp_path, capsys, monkeypatch):
     sizes = []
 
