@@ -32,6 +32,7 @@ LONGEST = 30
 NEXT = {
     "texts": """
 use it:       npformer predict {0} "a text of your own"
+which word:   npformer predict {0} --explain "a text of your own"
 look inside:  {1}
 measure it:   npformer evaluate {0} FILE""",
     "series": """

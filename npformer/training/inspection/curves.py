@@ -79,7 +79,7 @@ def plot(history: Any, path: Any = None, *, overwrite: bool = False) -> Any:
 
 def _draw_losses(axes: Any, history: Any, prefix: str, colour: str) -> None:
     """Draw the loss of the training data, and that of the validation data if there is one."""
-    _draw(axes, history.train_loss, f"{prefix}training (with dropout)", history, colour)
+    _draw(axes, history.train_loss, f"{prefix}training (mean of the steps)", history, colour)
     if history.validation_loss:
         _draw(axes, history.validation_loss, f"{prefix}validation", history, colour, "--")
     lowest = lowest_epoch(history)

@@ -30,7 +30,7 @@ function steep(lines) {
 }
 
 export function curves(over = false) { // over: what has no point gets none
-  const loss = lineChart("Loss", "How wrong the model is: dashed on samples that it trains on, solid on samples that it never trains on (validation). Where the solid line turns up, at the ring, the model begins to memorize. Faint: each batch, with dropout.",
+  const loss = lineChart("Loss", "How wrong the model is: dashed on samples that it trains on, solid on samples that it never trains on (validation). Where the solid line turns up, at the ring, the model begins to memorize. Faint: each batch, with dropout if there is any.",
     { scales: ["even", "log"], prefer: steep, height: 230, empty: "appears after the first steps" });
   const accuracy = lineChart("Accuracy", "Share of right answers: dashed on training samples, solid on validation samples, after each epoch.",
     { scales: ["error", "even"], prefer: stretched, height: 230, format: fullShare, axis: shareLabel, empty: "appears after the first epoch" });
