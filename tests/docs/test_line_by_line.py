@@ -39,6 +39,7 @@ def test_the_lines_of_softmax_make_the_numbers_of_the_chapter():
     np.testing.assert_allclose(call.values_by_line[rows["total"]]["total"], [[2.0], [2.0]])
 
 
+@pytest.mark.slow
 def test_the_page_of_softmax_has_its_numbers():
     _, _, dy = line_by_line.example("softmax")
     text = line_by_line.page("softmax")

@@ -63,6 +63,7 @@ def test_the_file_has_the_vocabulary_of_the_data(description):
     assert description["tokenizer"] == tokenizer.to_dict()
 
 
+@pytest.mark.slow
 def test_the_weights_have_the_loss_that_the_file_states(description):
     model, tokenizer = small_model.load_stored_model(description, dtype="float32")
     _, unseen = small_model.split_plays()
@@ -293,6 +294,7 @@ def test_the_likeliest_token_is_added(page, twin):
     assert page.input_value("textarea") == "My lord, the king" + tokenizer.decode(token)
 
 
+@pytest.mark.slow
 def test_tokens_are_drawn_until_undone(page):
     begin(page)
     page.click("[data-add=many]")

@@ -91,17 +91,20 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
 @pytest.mark.parametrize("kernels", [True, False], ids=["fast", "plain"])
 def test_settings_of_attention_are_followed(settings, kernels):
     assert_followed(classifier(**settings), kernels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [64, 1024])
 def test_short_or_long_sequences_are_followed(length):
     assert_followed(classifier(max_len=length), kernels=True, x=ids(4096 // length, length))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", [True, False], ids=["fast", "plain"])
 def test_a_language_model_is_followed(kernels):
     config = nf.EncoderConfig(128, 2, 4, 512, max_len=128, causal=True)
@@ -110,6 +113,7 @@ def test_a_language_model_is_followed(kernels):
     assert_followed(model, kernels, x, y=x)
 
 
+@pytest.mark.slow
 def test_micro_batches_are_followed():
     x, y = ids(), np.zeros(SAMPLES, int)
     model = classifier()
