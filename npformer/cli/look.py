@@ -26,9 +26,10 @@ from npformer.training.storage.outputs import check_not_read, check_place
 EPILOG = """\
 The report shows the attention weights (or mixing weights) of every layer and head; every
 tensor, forward and backward; the gradient of every parameter; and the worst mistakes.
-It is a single file without scripts, and works offline.
+It is a single file without scripts, and works offline. Of a text, the words that decided are
+printed:
 
-a text:  npformer look runs/reviews-attention 'a text' prints which words decided"""
+npformer look runs/reviews-attention 'a text'"""
 
 
 def add_parser(commands: "Commands[Parser]") -> None:

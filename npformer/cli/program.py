@@ -50,13 +50,20 @@ RESULTS_IN_FILES = {"train", "pretrain", "look"}
 def run(arguments: Sequence[str] | None) -> int:
     """Run a command, and return its exit status."""
     with usable_streams():
-        options, unknown = make_parser().parse_known_args(arguments)
-        unknown = _take_late_words(options, unknown)
-        if unknown:
-            options.parser.error(options.parser.describe_unknown(unknown[0]))
+        options = parse(arguments)
         unseen = options.command in RESULTS_IN_FILES
         with keep_writes_from_failing("stdout") if unseen else nullcontext():
             return _run(options)
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options of a command line; words may also follow an option."""
+    options: argparse.Namespace
+    options, unknown = make_parser().parse_known_args(arguments)
+    unknown = _take_late_words(options, unknown)
+    if unknown:
+        options.parser.error(options.parser.describe_unknown(unknown[0]))
+    return options
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ import pytest
 from npformer.cli.play import LIBRARIES, what_to_type
 from npformer.cli.train_task import NEXT
 from tests.cli.conftest import run
+from tests.needs import NEEDS
 
 INSTALL = 'python -m pip install "npformer[play]"'
 
@@ -34,7 +35,7 @@ def test_a_training_names_the_command_last():
 
 def test_the_page_without_the_extra_says_what_to_type(missing, tmp_path, monkeypatch, capsys):
     if missing == "uvicorn":
-        pytest.importorskip("starlette", reason="what is missing first is named")
+        pytest.importorskip("starlette", reason=NEEDS["starlette"])
     monkeypatch.chdir(tmp_path)
     assert run("play", "--no-open") == 2
     message = capsys.readouterr().err

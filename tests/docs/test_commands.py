@@ -9,7 +9,7 @@ import pytest
 from docs.site.pages import same
 from docs.site.typed import add_output, has_commands
 from npformer.cli import train_file, train_task
-from npformer.cli.program import make_parser
+from npformer.cli.program import parse
 from tests.cli.conftest import parsers_of_commands, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +40,7 @@ def refused(lines, capsys):
     wrong = []
     for line in lines:
         try:
-            make_parser().parse_args(words(line)[0])
+            parse(words(line)[0])
         except SystemExit as error:
             if error.code:
                 wrong.append(f"{line}: {capsys.readouterr().err.strip()}")
@@ -56,7 +56,8 @@ def test_each_command_is_one_that_npformer_takes(capsys):
 def test_each_command_of_a_help_text_or_an_example_is_one_that_npformer_takes(capsys):
     texts = [parser.epilog or "" for parser in parsers_of_commands().values()]
     hints = [train_task.NEXT, *train_file.NEXT.values()]
-    texts += [hint.format("runs/digits-attention", "digits", "fourier") for hint in hints]
+    settings = "runs/digits-attention", "digits", "fourier", "npformer play"
+    texts += [hint.format(*settings) for hint in hints]
     typed = "\n".join(texts).replace("FILE", "mine.csv")
     lines = re.findall(r"^(?:.*: +)?(npformer [a-z].*)$", typed, re.MULTILINE)
     typed = "\n".join(example.read_text("utf-8") for example in ROOT.glob("examples/*.py"))

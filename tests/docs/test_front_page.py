@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from docs.site import favicon
 from tests.needs import NEEDS
 
 pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
@@ -13,6 +12,7 @@ pytest.importorskip("myst_parser", reason=NEEDS["myst_parser"])
 
 from sphinx.application import Sphinx
 
+from docs.site import favicon
 from docs.site.front_page import BACKWARD, FORWARD, facts, moving_step, titles, with_figures
 from docs.site.one_step import arrays
 from docs.site.pages import DOCS

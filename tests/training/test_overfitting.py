@@ -4,6 +4,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.inspection.overfitting import describe_overfitting
+from tests.needs import NEEDS
 
 TRAIN = [1.0, 0.6, 0.4, 0.2]
 
@@ -34,7 +35,7 @@ def test_nothing_is_told_without_overfitting(train, validation):
 
 
 def test_the_star_stands_where_the_words_say():
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason=NEEDS["matplotlib"])
     axes = nf.History(TRAIN, [1.0, 0.7, 0.9, 1.2]).plot().axes[0]
     (star,) = [line for line in axes.lines if line.get_marker() == "*"]
     assert star.get_xydata().tolist() == [[2.0, 0.7]]

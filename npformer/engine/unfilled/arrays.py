@@ -8,7 +8,6 @@ of the context instead, and taken off again when the last view of it is gone.
 from __future__ import annotations
 
 import math
-import mmap
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
@@ -31,14 +30,21 @@ class _Region:
     def at_least(self, size: int) -> Any:
         """Return memory of at least this many bytes, which reads as 0."""
         if len(self.memory) < size:
-            size = max(size, 1 << 26)
-            # Without a reservation, the system gives pages only to what is written.
-            options = {}
-            if hasattr(mmap, "MAP_PRIVATE"):
-                reserve_nothing = getattr(mmap, "MAP_NORESERVE", 0)
-                options["flags"] = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | reserve_nothing
-            self.memory = np.frombuffer(mmap.mmap(-1, size, **options), np.uint8)
+            self.memory = reserve(max(size, 1 << 26))
         return self.memory
+
+
+def reserve(size: int) -> Any:
+    """Return bytes that read as 0, of which the system gives pages only to what is written."""
+    try:
+        import mmap
+    except ImportError:  # where Python has no such files, as in a browser
+        return np.zeros(size, np.uint8)
+    options = {}
+    if hasattr(mmap, "MAP_PRIVATE"):
+        reserve_nothing = getattr(mmap, "MAP_NORESERVE", 0)
+        options["flags"] = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | reserve_nothing
+    return np.frombuffer(mmap.mmap(-1, size, **options), np.uint8)
 
 
 _region = _Region()
