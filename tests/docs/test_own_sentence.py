@@ -17,6 +17,8 @@ from docs.site.pages import DOCS
 from npformer.data.tokenizers import SpellingTokenizer
 from npformer.training.generation.choosing import Choice
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = {
     "a sentence": "My lord, the king is dead, and the queen will",
     "a name and a line": "ROMEO:\nWhat light is this that breaks?\n\nJULIET:\n",

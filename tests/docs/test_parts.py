@@ -13,6 +13,8 @@ from docs.site import colours
 from docs.site.live import FIGURE, LIGHT, place_figures, script, statements
 from docs.site.pages import DOCS
 
+pytestmark = pytest.mark.slow
+
 PERTURB = (DOCS.parent / "tests" / "docs" / "perturbed.js").read_text("utf-8")
 
 LINKED = [

@@ -73,6 +73,7 @@ def with_what_is_loaded_once():
 MIXERS = ["attention", "dense_synthesizer", "fourier", "linear", "gated_convolution", "mixture"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mixer", MIXERS)
 @pytest.mark.parametrize("kernels", [True, False], ids=["fast", "plain"])
 def test_a_step_takes_what_was_estimated(mixer, kernels):
