@@ -56,8 +56,8 @@ def test_each_command_is_one_that_npformer_takes(capsys):
 def test_each_command_of_a_help_text_or_an_example_is_one_that_npformer_takes(capsys):
     texts = [parser.epilog or "" for parser in parsers_of_commands().values()]
     hints = [train_task.NEXT, *train_file.NEXT.values()]
-    settings = "runs/digits-attention", "digits", "fourier", "npformer play"
-    texts += [hint.format(*settings) for hint in hints]
+    folder, task, mixer, page = "runs/digits-attention", "digits", "fourier", "npformer play"
+    texts += [hint.format(folder, task, mixer, page) for hint in hints]
     typed = "\n".join(texts).replace("FILE", "mine.csv")
     lines = re.findall(r"^(?:.*: +)?(npformer [a-z].*)$", typed, re.MULTILINE)
     typed = "\n".join(example.read_text("utf-8") for example in ROOT.glob("examples/*.py"))

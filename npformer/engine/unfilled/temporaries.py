@@ -67,7 +67,7 @@ def square_or_power(self: Any, exponent: Any) -> Any:
     is_square = isinstance(exponent, (int, float)) and exponent == 2
     if is_square and getrefcount(self) <= LEFT and is_overwritten(self, self):
         return self
-    return np.power(self, exponent)
+    return np.multiply(self, exponent)  # without numbers, a power is an array like a product
 
 
 def is_overwritten(x: Any, other: Any) -> bool:
