@@ -13,9 +13,10 @@ from npformer.core import Array, Context, Gradients, Layer, Parameter
 from npformer.core.attachment import ATTACHMENT, attachment
 from npformer.engine.context import engine_context
 
-LONGEST, PRODUCTS = 128, 1 << 21
+LONGEST, PRODUCTS = 128, 1 << 20
 """Short sequences have at most `LONGEST` tokens, and batch x length x d_model^2 is at most
-`PRODUCTS`. Beyond either, calls shared among threads, or by a faster BLAS, take less time."""
+`PRODUCTS`. Beyond either, calls shared among threads, or by a faster BLAS, take less time, and
+memory that is lent pays."""
 
 FLOATS = "fd"
 """Codes of the dtypes of kernels, float32 and float64; for others the plain layers run."""
