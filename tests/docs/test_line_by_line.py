@@ -57,6 +57,7 @@ def pair_page(request):
     return request.param, line_by_line.page(request.param)
 
 
+@pytest.mark.slow
 def test_a_page_has_every_line_of_a_pair(pair_page):
     name, text = pair_page
     shown = code_on(text)

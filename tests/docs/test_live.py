@@ -15,6 +15,8 @@ from docs.site.pages import DOCS
 from npformer.core import constants
 from npformer.training.generation.choosing import Choice
 
+pytestmark = pytest.mark.slow
+
 F = nf.functional
 CHAPTERS = {
     name: page.stem
