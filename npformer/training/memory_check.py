@@ -13,7 +13,6 @@ from npformer.models.batch import Batch
 from npformer.models.trainable import Model
 from npformer.training.batches import Batches
 from npformer.training.settings import Settings
-from npformer.training.step_memory import use_of_step
 
 GIB = 1 << 30
 
@@ -77,6 +76,8 @@ def bytes_of_step(
     model: Model, batch: Batch, batches: Batches, settings: Settings, micro_batch: int | None
 ) -> int | None:
     """Return what a step takes; None if that cannot be known."""
+    from npformer.training.step_memory import use_of_step  # late: few trainings need it
+
     try:
         loss = batches.task.loss
         return use_of_step(model, batch, loss, None, settings.workers, micro_batch).peak
