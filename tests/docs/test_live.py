@@ -7,6 +7,7 @@ import pytest
 
 import npformer as nf
 from tests.needs import NEEDS
+from tests.pages import page_without_errors
 
 pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
@@ -168,14 +169,9 @@ def page(browser, tmp_path_factory):
     place = tmp_path_factory.mktemp("live") / "page.html"
     figures = "".join(FIGURE.format(name) for name in CHAPTERS)
     place.write_text(f"<meta charset=utf-8><script>{script()}</script>{figures}", "utf-8")
-    page = browser.new_page()
-    wrong = []
-    page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.goto(place.as_uri())
-    yield page
-    page.close()
-    assert wrong == []
+    with page_without_errors(browser) as page:
+        page.goto(place.as_uri())
+        yield page
 
 
 def settings(figure):

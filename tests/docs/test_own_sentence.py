@@ -9,6 +9,7 @@ import pytest
 
 import npformer as nf
 from tests.needs import NEEDS
+from tests.pages import page_without_errors
 
 pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
@@ -198,14 +199,9 @@ def place(tmp_path_factory):
 @pytest.fixture
 def page(browser, place):
     """The page, opened from a file, and closed without an error."""
-    page = browser.new_page()
-    wrong = []
-    page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.goto((place / "page.html").as_uri())
-    yield page
-    page.close()
-    assert wrong == []
+    with page_without_errors(browser) as page:
+        page.goto((place / "page.html").as_uri())
+        yield page
 
 
 def begin(page, text="My lord, the king"):

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.needs import NEEDS
+from tests.pages import page_without_errors
 
 pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 pytest.importorskip("matplotlib", reason=NEEDS["matplotlib"])
@@ -34,14 +35,9 @@ def page(browser, tmp_path_factory):
     link = place_figures("<!-- light attention: Q[1, :]; K[2, :] -->two rows<!-- end -->")
     html = f"<meta charset=utf-8><script>{script()}</script><p>{link}</p>{figures}"
     place.write_text(html, "utf-8")
-    page = browser.new_page()
-    wrong = []
-    page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.goto(place.as_uri())
-    yield page
-    page.close()
-    assert wrong == []
+    with page_without_errors(browser) as page:
+        page.goto(place.as_uri())
+        yield page
 
 
 @pytest.fixture
