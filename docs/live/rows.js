@@ -4,11 +4,20 @@ const matrix = (n, m, f) => range(n, (i) => range(m, (j) => f(i, j)));
 const transposed = (rows) => matrix(rows[0].length, rows.length, (i, j) => rows[j][i]);
 const mean = (values) => sum(values) / values.length;
 
-// The normaliser Z and the weights of a row, as two steps: what one score does to the others goes through Z.
+// The normaliser Z of a row of scores: what one score does to the weights of the others goes through Z.
 const normaliser = (scores, formula = `Σ exp {${scores}[:]}`) => ({
   makes: "Z", formula, inner: true,
   numbers: (arrays) => sum(arrays[scores].map((v) => Math.exp(v / (arrays.temperature ?? 1)))),
 });
+
+// The normaliser and the weights of a row of scores, which are divided by the temperature, as two steps.
+const softmaxAtTemperature = (scores, weights) => [
+  normaliser(scores, `Σ exp({${scores}[:]} / {temperature})`),
+  {
+    makes: `${weights}[i]`, formula: `exp({${scores}[i]} / {temperature}) / {Z}`,
+    numbers: (arrays) => arrays[scores].map((v) => Math.exp(v / arrays.temperature) / arrays.Z),
+  },
+];
 
 PICTURES.softmax = {
   title: "Move a score. All weights change, and so does the gradient of every score.",
@@ -19,11 +28,7 @@ PICTURES.softmax = {
     { name: "temperature", label: "temperature", value: 1, min: 0.2, max: 4, step: 0.1 },
   ],
   steps: [
-    normaliser("x", "Σ exp({x[:]} / {temperature})"),
-    {
-      makes: "y[i]", formula: "exp({x[i]} / {temperature}) / {Z}",
-      numbers: ({ x, temperature, Z }) => x.map((v) => Math.exp(v / temperature) / Z),
-    },
+    ...softmaxAtTemperature("x", "y"),
     {
       makes: "J[i, j]", formula: "{y[i]} × ([#i = #j] \u2212 {y[j]}) / {temperature}",
       numbers: ({ y, temperature }) => matrix(3, 3, (i, j) => (y[i] * ((i === j) - y[j])) / temperature),
@@ -200,11 +205,7 @@ PICTURES.language_models = {
     { name: "top-p", label: "top-p", value: 1, min: 0.05, max: 1, step: 0.05 },
   ],
   steps: [
-    normaliser("z", "Σ exp({z[:]} / {temperature})"),
-    {
-      makes: "all tokens[i]", formula: "exp({z[i]} / {temperature}) / {Z}",
-      numbers: ({ z, temperature, Z }) => z.map((v) => Math.exp(v / temperature) / Z),
-    },
+    ...softmaxAtTemperature("z", "all tokens"),
     {
       makes: "drawn from[i]", formula: "the likeliest {top-k} of {all tokens[:]}, up to a sum of {top-p}, divided by their sum",
       numbers: (arrays) => cutOff(arrays["all tokens"], arrays["top-k"], arrays["top-p"]),
